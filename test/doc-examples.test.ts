@@ -47,11 +47,7 @@ const GIVEN = `
   declare namespace jest { function mock(name: string, make?: () => unknown): void; }
 `;
 
-interface Example {
-  readonly document: string;
-  readonly line: number;
-  readonly code: string;
-}
+type Example = { readonly document: string; readonly line: number; readonly code: string };
 
 const examples = DOCUMENTS.flatMap(examplesOf);
 

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { obstacles } from '../tools/release-steps.js';
 import { anchors, links } from './helpers/markdown.js';
 
@@ -24,8 +24,8 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const isRelative = (link: string) => !/^[a-z]+:/.test(link);
 
 /** The links of a text that lead nowhere, as if it stood in `document`. */
-function broken(document: string, text: string): string[] {
-  return links(text)
+const broken = (document: string, text: string): string[] =>
+  links(text)
     .filter(isRelative)
     .filter((link) => {
       const [path = '', anchor] = link.split('#');
@@ -33,7 +33,6 @@ function broken(document: string, text: string): string[] {
       if (path !== '' && !existsSync(join(ROOT, file))) return true;
       return anchor !== undefined && !anchors(path === '' ? text : read(file)).has(anchor);
     });
-}
 
 it('finds links that lead nowhere, so that the tests below can fail', () => {
   const text =
@@ -41,10 +40,8 @@ it('finds links that lead nowhere, so that the tests below can fail', () => {
   expect(broken('docs/a.md', text)).toEqual(['#d', 'no.md', 'guarantees.md#no']);
 });
 
-describe.each(DOCUMENTS)('%s', (document) => {
-  it('has no relative link or anchor that leads nowhere', () => {
-    expect(broken(document, read(document))).toEqual([]);
-  });
+it.each(DOCUMENTS)('%s: has no relative link or anchor that leads nowhere', (document) => {
+  expect(broken(document, read(document))).toEqual([]);
 });
 
 it('README.md links to files outside the package only where the repository resolves the links', () => {

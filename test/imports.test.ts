@@ -46,10 +46,7 @@ const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scripts
 const INHERITED = ['._queue', '._transactions', 'replyPending'];
 const INHERITING = ['pipelines/fast-pipeline.ts', 'pipelines/pipeline-entry.ts'];
 
-interface Import {
-  readonly from: string;
-  readonly to: string;
-}
+type Import = { readonly from: string; readonly to: string };
 
 const filesIn = (root: string) =>
   readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(

@@ -44,9 +44,7 @@ class Program {
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     const lines: Interface = createInterface({ input: this.process.stdout });
     this.#lines = lines[Symbol.asyncIterator]();
-    onTestFinished(() => {
-      this.process.kill('SIGKILL');
-    });
+    onTestFinished(() => void this.process.kill('SIGKILL'));
   }
 
   async line(): Promise<string> {

@@ -23,17 +23,13 @@ function seeded(operation: OperationId): BenchClient {
   };
 }
 
-function exercise(client: BenchClient, operation: OperationId): Exercise {
-  return new Exercise([client], { kind: 'burst', operation, size: 4, data: DATA }, 'p:');
-}
+const exercise = (client: BenchClient, operation: OperationId): Exercise =>
+  new Exercise([client], { kind: 'burst', operation, size: 4, data: DATA }, 'p:');
 
 describe('verify', () => {
-  it.each(['get', 'set', 'mixed', 'hget', 'hgetall', 'lrange'] as const)(
-    'accepts the right replies of %s',
-    async (operation) => {
-      await exercise(seeded(operation), operation).verify();
-    },
-  );
+  it.each(['get', 'set', 'mixed', 'hget', 'hgetall', 'lrange'] as const)('accepts replies of %s', async (operation) => {
+    await exercise(seeded(operation), operation).verify();
+  });
 
   it('takes a hash as valkey-glide gives it', async () => {
     const { hgetall, ...rest } = seeded('hgetall');

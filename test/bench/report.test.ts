@@ -43,9 +43,12 @@ function result(id: string, cases: Readonly<Record<string, Readonly<Record<strin
   return { id, rounds: 5, seconds: 1, cases: found };
 }
 
-function group(name: string, benchmarks: readonly BenchmarkResult[], notes: readonly string[] = []): GroupResult {
-  return { group: name, settings: SETTINGS, notes, benchmarks };
-}
+const group = (name: string, benchmarks: readonly BenchmarkResult[], notes: readonly string[] = []): GroupResult => ({
+  group: name,
+  settings: SETTINGS,
+  notes,
+  benchmarks,
+});
 
 const FIGURES = {
   throughput: [100_000],
@@ -77,15 +80,12 @@ describe('the regions of the documents', async () => {
   const regions = await allRegions();
   const filled = fillRegions(documents, regions);
 
-  it.each(Object.keys(regions))(
-    '%s stands in one document, as the results say ("npm run bench:report" writes it)',
-    (name) => {
-      const holding = [...documents].filter(([, text]) => text.includes(`<!-- ${name}:begin -->`));
-      expect(holding).toHaveLength(1);
-      const [[file, text]] = holding as [[string, string]];
-      expect(regionIn(text, name)).toBe(regionIn(filled.get(file)!, name));
-    },
-  );
+  it.each(Object.keys(regions))('%s stands in one document, as the results say (npm run bench:report)', (name) => {
+    const holding = [...documents].filter(([, text]) => text.includes(`<!-- ${name}:begin -->`));
+    expect(holding).toHaveLength(1);
+    const [[file, text]] = holding as [[string, string]];
+    expect(regionIn(text, name)).toBe(regionIn(filled.get(file)!, name));
+  });
 
   it.each([...chartsOf(published).keys()])('%s is there, and a document shows it', (file) => {
     expect(existsSync(new URL(file, root))).toBe(true);
@@ -186,17 +186,14 @@ describe('a file of results', () => {
     );
   });
 
-  it.each(published.map((found) => [found.group, found] as const))(
-    '%s has the same rounds for all variants',
-    (_, found) => {
-      for (const { cases, id } of found.benchmarks) {
-        for (const { id: of, variants } of cases) {
-          const rounds = variants.map(({ figures }) => (figures.throughput ?? figures.cpu ?? figures.memory)!.length);
-          expect(new Set(rounds).size, `${id}, ${of}`).toBe(1);
-        }
+  it.each(published.map((found) => [found.group, found] as const))('%s: all variants have equal rounds', (_, found) => {
+    for (const { cases, id } of found.benchmarks) {
+      for (const { id: of, variants } of cases) {
+        const rounds = variants.map(({ figures }) => (figures.throughput ?? figures.cpu ?? figures.memory)!.length);
+        expect(new Set(rounds).size, `${id}, ${of}`).toBe(1);
       }
-    },
-  );
+    }
+  });
 });
 
 describe('a generated region', () => {

@@ -8,11 +8,7 @@ const SCHED_IDLE = '5';
 /** On a busy machine a spinner seldom gets a processor, also before its first step. */
 const PATIENCE_MS = 50_000;
 
-interface Child {
-  readonly pid: string;
-  readonly session: string;
-  readonly schedulingClass: string;
-}
+type Child = { readonly pid: string; readonly session: string; readonly schedulingClass: string };
 
 /** This process's children, by proc(5). */
 function children(): Child[] {
@@ -31,21 +27,18 @@ function children(): Child[] {
   });
 }
 
-it.runIf(process.platform === 'linux')(
-  '--awake runs a process of the idle scheduling class on each processor, in a session that yields to others',
-  async () => {
-    const before = children().length;
-    const stop = keepAwake();
-    onTestFinished(stop);
-    const idle = () => children().filter(({ schedulingClass }) => schedulingClass === SCHED_IDLE);
-    await until(() => idle().length === availableParallelism(), 'a spinner per processor', PATIENCE_MS);
-    expect(idle().map(({ session }) => session)).toEqual(idle().map(({ pid }) => pid));
-    if (existsSync('/proc/self/autogroup')) {
-      const yields = ({ pid }: Child) => readFileSync(`/proc/${pid}/autogroup`, 'utf8').endsWith('nice 19\n');
-      await until(() => idle().every(yields), 'the lowest weight for the session of each spinner', PATIENCE_MS);
-    }
-    stop();
-    await until(() => children().length === before, 'the spinners to end', PATIENCE_MS);
-    expect(idle()).toEqual([]);
-  },
-);
+it.runIf(process.platform === 'linux')('--awake: an idle process on each processor, which yields', async () => {
+  const before = children().length;
+  const stop = keepAwake();
+  onTestFinished(stop);
+  const idle = () => children().filter(({ schedulingClass }) => schedulingClass === SCHED_IDLE);
+  await until(() => idle().length === availableParallelism(), 'a spinner per processor', PATIENCE_MS);
+  expect(idle().map(({ session }) => session)).toEqual(idle().map(({ pid }) => pid));
+  if (existsSync('/proc/self/autogroup')) {
+    const yields = ({ pid }: Child) => readFileSync(`/proc/${pid}/autogroup`, 'utf8').endsWith('nice 19\n');
+    await until(() => idle().every(yields), 'the lowest weight for the session of each spinner', PATIENCE_MS);
+  }
+  stop();
+  await until(() => children().length === before, 'the spinners to end', PATIENCE_MS);
+  expect(idle()).toEqual([]);
+});

@@ -13,9 +13,7 @@ function machine(...stolen: readonly number[]) {
     return measurements;
   };
   let preparations = 0;
-  const prepareAgain = async () => {
-    preparations += 1;
-  };
+  const prepareAgain = async () => void preparations++;
   const before = () => ({ preparations, measurements });
   return { measure, prepareAgain, before, times: () => ({ all, stolen: taken }) };
 }

@@ -301,13 +301,11 @@ function atFirst(change: ConnectionEvent['change'], then: () => void, call: () =
 }
 
 /** Whether coalescing has hooks on the nodes of a Cluster, and how many of its own on the Cluster. */
-function tracesOn(cluster: ClusterClient) {
-  return {
-    streams: cluster.nodes().map((node) => Object.hasOwn((node as Client).stream, 'write')),
-    prototypes: new Set(cluster.nodes().map((node) => Object.getPrototypeOf(node) as object)).size,
-    newNodes: cluster.listenerCount('+node'),
-  };
-}
+const tracesOn = (cluster: ClusterClient) => ({
+  streams: cluster.nodes().map((node) => Object.hasOwn((node as Client).stream, 'write')),
+  prototypes: new Set(cluster.nodes().map((node) => Object.getPrototypeOf(node) as object)).size,
+  newNodes: cluster.listenerCount('+node'),
+});
 
 async function expectWorking(cluster: CoalescedCluster, coalesced: boolean): Promise<void> {
   await warm(cluster);

@@ -4,25 +4,17 @@
 import calculateSlot from 'cluster-key-slot';
 import fc from 'fast-check';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
-import {
-  type ClusterClient,
-  type ClusterHost,
-  ioredis5,
-  ioredis6,
-  iovalkey,
-  warm,
-} from '../helpers/cluster/clients.js';
+import { type ClusterClient, ioredis5, ioredis6, iovalkey, warm } from '../helpers/cluster/clients.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
+import { describePrograms, programsOf } from '../helpers/fidelity/profiles.js';
 import { LONG_ENOUGH, outcomesWithin } from '../helpers/hosts.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings('COALESCE_WARN_FUSE');
 
-/** For each variant; `MOVING_PROGRAMS` asks for more. */
-const PROGRAMS = Number(process.env.MOVING_PROGRAMS ?? 5);
-const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const PROGRAMS = programsOf('MOVING', 5);
 
 const TAGS = ['{one}', '{two}'] as const;
 const KEYS = [...TAGS.flatMap((tag) => ['a', 'b', 'é', '7'].map((name) => `${tag}${name}`)), 'x', 'y', 'ключ'];
@@ -38,11 +30,7 @@ type Call = readonly [
   name: 'get' | 'getBuffer' | 'hget' | 'set' | 'del' | 'mget' | 'mset' | 'dels' | 'exists',
   ...keys: string[],
 ];
-interface Turn {
-  readonly before: readonly Change[];
-  readonly calls: readonly Call[];
-  readonly breaks: boolean;
-}
+type Turn = { readonly before: readonly Change[]; readonly calls: readonly Call[]; readonly breaks: boolean };
 
 const tag = fc.constantFrom(...TAGS);
 const key = fc.constantFrom(...KEYS, ...KEYS.slice(0, 4), '{one}none');
@@ -236,17 +224,6 @@ async function made(cluster: ClusterClient, name: Call[0], of: string[], isPlain
   }
 }
 
-const worlds: Record<'plain' | 'fused', World> = {} as never;
-beforeAll(async () => {
-  console.log(`moving programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
-  worlds.plain = await World.start();
-  worlds.fused = await World.start();
-});
-afterAll(async () => {
-  await worlds.plain?.stop();
-  await worlds.fused?.stop();
-});
-
 /** Neither goes on in the background when the other one has failed. */
 async function bothOf<T>(both: Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(both);
@@ -254,47 +231,59 @@ async function bothOf<T>(both: Promise<T>[]): Promise<T[]> {
 }
 
 const OPTIONS: readonly CoalesceOptions[] = [{}, { shareReads: true }, { maxInFlight: 3 }];
+const connecting = {
+  redisOptions: { username: 'user', password: 'any' },
+  clusterRetryStrategy: () => 1,
+  retryDelayOnTryAgain: 5,
+  retryDelayOnFailover: 5,
+  retryDelayOnMoved: 0,
+  enableReadyCheck: true,
+};
 
 let total = 0;
 
-describe.each<ClusterHost>([ioredis6, ioredis5, iovalkey])('$name', (host) => {
-  it.each(OPTIONS.map((options, index) => [JSON.stringify(options), options, index] as const))(
-    'fused reads and split keys are as reads of single keys on a plain Cluster, with %s',
-    async (_, options, index) => {
-      const cluster = { redisOptions: { username: 'user', password: 'any' }, clusterRetryStrategy: () => 1 };
-      const others = { retryDelayOnTryAgain: 5, retryDelayOnFailover: 5, retryDelayOnMoved: 0, enableReadyCheck: true };
-      await Promise.all([worlds.plain.reset(), worlds.fused.reset()]);
-      const plain = await warm(host.create(worlds.plain.nodes, { ...cluster, ...others }));
-      const coalesceOptions = { fuseReads: true, splitKeys: true, ...options };
-      const fused = await warm(host.createCoalesced(worlds.fused.nodes, { ...cluster, ...others }, coalesceOptions));
-      await fc.assert(
-        fc.asyncProperty(programs, async (program) => {
-          const [theirs, mine] = await bothOf(
-            (['plain', 'fused'] as const).map(async (kind) => {
-              const client = kind === 'plain' ? plain : fused;
-              await worlds[kind].reset();
-              await Promise.all([client.get('{one}unused'), client.hget('{one}unused', 'f')]);
-              return run(worlds[kind], client, program, kind === 'plain');
-            }),
-          );
-          const wrong = (mine ?? []).filter((one, at) => {
-            const expected = theirs?.[at]?.outcome;
-            return one.outcome !== expected && !(one.mayBeLate && /^\{"value": (null|"|\[)/.test(one.outcome));
-          });
-          const shown = wrong.map(
-            (one) => `${one.call}: ${theirs?.[(mine ?? []).indexOf(one)]?.outcome} / ${one.outcome}`,
-          );
-          expect(shown.join('\n')).toBe('');
-          expect(mine?.length).toBe(theirs?.length);
+describePrograms({
+  name: 'moving programs',
+  expects: '%s: fused reads and split keys are as reads of single keys on a plain Cluster',
+  cases: [ioredis6, ioredis5, iovalkey].flatMap((host) =>
+    OPTIONS.map((options) => [`${host.name}, ${JSON.stringify(options)}`, { host, options }] as const),
+  ),
+  programs,
+  runs: PROGRAMS,
+  start: async () => ({ plain: await World.start(), fused: await World.start() }),
+  stop: async ({ plain, fused }) => {
+    await plain.stop();
+    await fused.stop();
+  },
+  prepare: async (worlds, { host, options }) => {
+    await Promise.all([worlds.plain.reset(), worlds.fused.reset()]);
+    const coalesceOptions = { fuseReads: true, splitKeys: true, ...options };
+    const plain = await warm(host.create(worlds.plain.nodes, connecting));
+    const fused = await warm(host.createCoalesced(worlds.fused.nodes, connecting, coalesceOptions));
+    const compare = async (program: readonly Turn[]) => {
+      const [theirs = [], mine = []] = await bothOf(
+        (['plain', 'fused'] as const).map(async (kind) => {
+          const client = kind === 'plain' ? plain : fused;
+          await worlds[kind].reset();
+          await Promise.all([client.get('{one}unused'), client.hget('{one}unused', 'f')]);
+          return run(worlds[kind], client, program, kind === 'plain');
         }),
-        { numRuns: PROGRAMS, seed: SEED + index, endOnFailure: true },
       );
+      const wrong = mine.flatMap(({ call, outcome, mayBeLate }, at) => {
+        const expected = theirs[at]?.outcome;
+        const isRight = outcome === expected || (mayBeLate && /^\{"value": (null|"|\[)/.test(outcome));
+        return isRight ? [] : [`${call}: ${expected} / ${outcome}`];
+      });
+      expect(wrong.join('\n')).toBe('');
+      expect(mine.length).toBe(theirs.length);
+    };
+    const end = () => {
       const { fusedReads, inFlight } = fused.coalescer.stats();
       total += fusedReads;
       expect(inFlight).toBe(0);
-    },
-    60_000 + PROGRAMS * 1_000,
-  );
+    };
+    return [compare, end];
+  },
 });
 
 // Over all variants: the few programs of one may have none.

@@ -143,25 +143,22 @@ describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
     );
   });
 
-  it.each(['pipeline', 'multi'] as const)(
-    '%s() of a view, aborted as it is redirected: rejected once',
-    async (kind) => {
-      await empty(nodes);
-      const unhandled = collectUncaught('unhandledRejection');
-      const cluster = (await warm(createCluster(host, 'coalesced', nodes))) as CoalescedCluster;
-      const controller = new AbortController();
-      const reason = new Error('the caller has gone');
-      const view = cluster.coalescer.withOptions({ signal: controller.signal }) as ClusterClient;
-      const { slots } = cluster as unknown as { slots: string[][] };
-      const masters = [...new Set(slots.map(([master]) => master as string))];
-      for (const keys of slots) keys[0] = masters[(masters.indexOf(keys[0] as string) + 1) % masters.length] as string;
-      // Called before the pipeline is sent again.
-      cluster.refreshSlotsCache = () => controller.abort(reason);
-      await expect(view[kind]().get('{a}1').exec()).rejects.toBe(reason);
-      await sleep(20);
-      expect(unhandled).toEqual([]);
-    },
-  );
+  it.each(['pipeline', 'multi'] as const)('%s() of a view, aborted as redirected: rejected once', async (kind) => {
+    await empty(nodes);
+    const unhandled = collectUncaught('unhandledRejection');
+    const cluster = (await warm(createCluster(host, 'coalesced', nodes))) as CoalescedCluster;
+    const controller = new AbortController();
+    const reason = new Error('the caller has gone');
+    const view = cluster.coalescer.withOptions({ signal: controller.signal }) as ClusterClient;
+    const { slots } = cluster as unknown as { slots: string[][] };
+    const masters = [...new Set(slots.map(([master]) => master as string))];
+    for (const keys of slots) keys[0] = masters[(masters.indexOf(keys[0] as string) + 1) % masters.length] as string;
+    // Called before the pipeline is sent again.
+    cluster.refreshSlotsCache = () => controller.abort(reason);
+    await expect(view[kind]().get('{a}1').exec()).rejects.toBe(reason);
+    await sleep(20);
+    expect(unhandled).toEqual([]);
+  });
 
   it('are left to the client when replicas may be read from', async () => {
     await empty(nodes);
@@ -237,11 +234,7 @@ describe.each(CLUSTER_HOSTS)('commandTimeout of pipelines on a Cluster of $name'
   });
 });
 
-interface Played {
-  readonly outcome: Outcome | undefined;
-  readonly asked: readonly string[];
-  readonly fast: number;
-}
+type Played = { readonly outcome: Outcome | undefined; readonly asked: readonly string[]; readonly fast: number };
 
 /** Sends a pipeline to a Cluster of two nodes, of which the first owns all slots. */
 async function play(

@@ -37,11 +37,8 @@ afterAll(async () => {
   await single?.stop();
 });
 
-function invoke(client: object, [method, ...args]: Call): Promise<unknown> {
-  return (client as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)[method]?.(
-    ...args,
-  ) as Promise<unknown>;
-}
+const invoke = (client: object, [method, ...args]: Call): Promise<unknown> =>
+  (client as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)[method]?.(...args) as Promise<unknown>;
 
 /** Runs the calls one after the other. */
 async function run(client: object, calls: readonly Call[]) {
@@ -50,9 +47,7 @@ async function run(client: object, calls: readonly Call[]) {
   return found;
 }
 
-function hostOf({ name }: ClusterHost): Host {
-  return HOSTS.find((host) => host.name === name) ?? (HOSTS[0] as Host);
-}
+const hostOf = ({ name }: ClusterHost): Host => HOSTS.find((host) => host.name === name) ?? (HOSTS[0] as Host);
 
 async function emptyAll(plain: Client): Promise<void> {
   await empty(nodes);
@@ -207,9 +202,7 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
           1,
           'b',
           2,
-          (...set: unknown[]) => {
-            void invoke(client, ['mget', 'b', 'a', (...got: unknown[]) => resolve([set, got])]);
-          },
+          (...set: unknown[]) => void invoke(client, ['mget', 'b', 'a', (...got: unknown[]) => resolve([set, got])]),
         ]);
       });
     expect(await called(cluster)).toEqual(await called(plain));

@@ -20,15 +20,14 @@ function request(...args: (string | Buffer)[]): string {
 }
 
 /** What a promise has come to by now. */
-async function stateOf(promise: Promise<unknown>): Promise<unknown> {
-  return Promise.race([
+const stateOf = async (promise: Promise<unknown>): Promise<unknown> =>
+  Promise.race([
     promise.then(
       (value) => ({ value }),
       (error: unknown) => ({ error }),
     ),
     turn('open'),
   ]);
-}
 
 /** A client whose bytes the test reads and answers, and a view of it that the test can abort. */
 class Scene {
@@ -99,28 +98,25 @@ describe('a signal', () => {
     ['text that is not ASCII', 'é', 'ö'],
     ['Buffers', Buffer.from([0, 255]), Buffer.from([254, 13, 10])],
     ['large arguments', 'x'.repeat(5_000), 'y'.repeat(70_000)],
-  ])(
-    'in the tick of the call: its caller is rejected, and the command is sent in its place, with %s',
-    async (_, own, neighbour) => {
-      const { client, view, written, abort, feed } = bind(await Scene.open({ maxBatchBytes: 1_000_000 }));
-      const before = client.set('before', neighbour);
-      const aborted = [view.set('k', own), view.hget('h', own)];
-      const after = client.set('after', neighbour);
-      abort();
-      for (const promise of aborted) await expect(promise).rejects.toBe(reason);
-      await turn();
-      expect(written()).toBe(
-        [
-          request('set', 'before', neighbour),
-          request('set', 'k', own),
-          request('hget', 'h', own),
-          request('set', 'after', neighbour),
-        ].join(''),
-      );
-      feed('+before\r\n+OK\r\n$3\r\nown\r\n+after\r\n');
-      expect(await Promise.all([before, after])).toEqual(['before', 'after']);
-    },
-  );
+  ])('in the tick of the call: the caller is rejected, the command is sent, with %s', async (_, own, neighbour) => {
+    const { client, view, written, abort, feed } = bind(await Scene.open({ maxBatchBytes: 1_000_000 }));
+    const before = client.set('before', neighbour);
+    const aborted = [view.set('k', own), view.hget('h', own)];
+    const after = client.set('after', neighbour);
+    abort();
+    for (const promise of aborted) await expect(promise).rejects.toBe(reason);
+    await turn();
+    expect(written()).toBe(
+      [
+        request('set', 'before', neighbour),
+        request('set', 'k', own),
+        request('hget', 'h', own),
+        request('set', 'after', neighbour),
+      ].join(''),
+    );
+    feed('+before\r\n+OK\r\n$3\r\nown\r\n+after\r\n');
+    expect(await Promise.all([before, after])).toEqual(['before', 'after']);
+  });
 
   it('a Buffer that its caller changes afterwards is sent as it was', async () => {
     const { view, written } = bind(await Scene.open());
@@ -221,43 +217,39 @@ describe('a signal', () => {
   });
 });
 
-describe('in a transaction', () => {
-  it('an aborted command has its place in the reply to EXEC', async () => {
-    const { client, view, written, abort, feed } = bind(await Scene.open());
-    const multi = client.multi({ pipeline: false });
-    const aborted = view.get('a');
-    abort();
-    await expect(aborted).rejects.toBe(reason);
-    const exec = (client as unknown as { exec(): Promise<unknown> }).exec();
-    await turn();
-    expect(written()).toContain(request('get', 'a'));
-    feed('+OK\r\n+QUEUED\r\n*1\r\n$1\r\na\r\n');
-    await multi;
-    expect(await exec).toEqual([[null, 'a']]);
-  });
+it('in a transaction: an aborted command has its place in the reply to EXEC', async () => {
+  const { client, view, written, abort, feed } = bind(await Scene.open());
+  const multi = client.multi({ pipeline: false });
+  const aborted = view.get('a');
+  abort();
+  await expect(aborted).rejects.toBe(reason);
+  const exec = (client as unknown as { exec(): Promise<unknown> }).exec();
+  await turn();
+  expect(written()).toContain(request('get', 'a'));
+  feed('+OK\r\n+QUEUED\r\n*1\r\n$1\r\na\r\n');
+  await multi;
+  expect(await exec).toEqual([[null, 'a']]);
 });
 
-describe('in the backlog', () => {
-  it('an aborted command is sent when there is room', async () => {
-    const { client, view, written, abort, feed } = bind(await Scene.open({ maxInFlight: 1 }));
-    const first = client.get('1');
-    const aborted = [view.get('a'), view.set('b', Buffer.from('c'))];
-    const last = client.get('2');
-    await turn();
-    abort();
-    for (const promise of aborted) await expect(promise).rejects.toBe(reason);
-    feed('$1\r\n1\r\n');
-    await turn();
-    feed('$1\r\na\r\n');
-    await turn();
-    feed('+OK\r\n');
-    await turn();
-    feed('$1\r\n2\r\n');
-    expect(await Promise.all([first, last])).toEqual(['1', '2']);
-    expect(written()).toBe(
-      [request('get', '1'), request('get', 'a'), request('set', 'b', 'c'), request('get', '2')].join(''),
-    );
-  });
+it('in the backlog: an aborted command is sent when there is room', async () => {
+  const { client, view, written, abort, feed } = bind(await Scene.open({ maxInFlight: 1 }));
+  const first = client.get('1');
+  const aborted = [view.get('a'), view.set('b', Buffer.from('c'))];
+  const last = client.get('2');
+  await turn();
+  abort();
+  for (const promise of aborted) await expect(promise).rejects.toBe(reason);
+  feed('$1\r\n1\r\n');
+  await turn();
+  feed('$1\r\na\r\n');
+  await turn();
+  feed('+OK\r\n');
+  await turn();
+  feed('$1\r\n2\r\n');
+  expect(await Promise.all([first, last])).toEqual(['1', '2']);
+  expect(written()).toBe(
+    [request('get', '1'), request('get', 'a'), request('set', 'b', 'c'), request('get', '2')].join(''),
+  );
 });
 
 describe('with shareReads', () => {
@@ -500,23 +492,21 @@ describe('a Cluster of scripted nodes', () => {
   });
 });
 
-describe('with the cache', () => {
-  it('the reply to an aborted read is kept as that of any other', async () => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
-    const key = `${prefix}cached`;
-    await client.set(key, 'value');
-    const hits = () => client.coalescer.stats().cache?.hits ?? 0;
-    for (let round = 0; round < 5; round += 1) expect(await client.get(key)).toBe('value');
-    expect(hits()).toBeGreaterThan(0);
-    const controller = new AbortController();
-    const aborted = client.coalescer.withOptions({ signal: controller.signal, cache: false }).get(key);
-    controller.abort(reason);
-    await expect(aborted).rejects.toBe(reason);
-    await client.echo('its reply has come');
-    const before = hits();
-    for (let round = 0; round < 5; round += 1) expect(await client.get(key)).toBe('value');
-    expect(hits()).toBeGreaterThan(before);
-  });
+it('with the cache: the reply to an aborted read is kept as that of any other', async () => {
+  const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
+  const key = `${prefix}cached`;
+  await client.set(key, 'value');
+  const hits = () => client.coalescer.stats().cache?.hits ?? 0;
+  for (let round = 0; round < 5; round += 1) expect(await client.get(key)).toBe('value');
+  expect(hits()).toBeGreaterThan(0);
+  const controller = new AbortController();
+  const aborted = client.coalescer.withOptions({ signal: controller.signal, cache: false }).get(key);
+  controller.abort(reason);
+  await expect(aborted).rejects.toBe(reason);
+  await client.echo('its reply has come');
+  const before = hits();
+  for (let round = 0; round < 5; round += 1) expect(await client.get(key)).toBe('value');
+  expect(hits()).toBeGreaterThan(before);
 });
 
 /** Its members, so that a test can name those it needs. */

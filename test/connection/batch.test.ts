@@ -1,7 +1,7 @@
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { cold } from '../helpers/cold.js';
-import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready, sleep } from '../helpers/hosts.js';
+import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js';
 
@@ -84,24 +84,6 @@ describe('schedule', () => {
     await new Promise(process.nextTick);
     expect(spy.writes).toHaveLength(1);
     expect(await pong).toBe('PONG');
-  });
-
-  it('a function of the user decides when the batch is flushed', async () => {
-    const flushes: (() => void)[] = [];
-    let byHand = false;
-    const schedule = (flush: () => void): void => {
-      if (byHand) flushes.push(flush);
-      else setImmediate(flush);
-    };
-    const { client, spy } = await spied({ schedule });
-    byHand = true;
-    const replies = [client.echo('a'), client.echo('b')];
-    await sleep(10);
-    expect(spy.writes).toHaveLength(0);
-    expect(flushes).toHaveLength(1);
-    flushes[0]?.();
-    expect(await Promise.all(replies)).toEqual(['a', 'b']);
-    expect(spy.writes).toHaveLength(1);
   });
 
   it('coalescer.flush() sends at once', async () => {

@@ -168,41 +168,37 @@ describe('the server is near', () => {
   });
 });
 
-describe('stats', () => {
-  it('counts turns that were polled for, and those with a reply in time', async () => {
-    const { poll, polls, stats, expire } = connection();
-    expect(polls(8)).toBe(true);
-    poll.repliesCame();
-    poll.repliesCame();
-    await expire();
-    expect(polls(8)).toBe(true);
-    await expire();
-    // Too late for the window.
-    poll.repliesCame();
-    expect(polls(1)).toBe(false);
-    expect(stats.polledTurns).toBe(2);
-    expect(stats.polledTurnsAnswered).toBe(1);
-  });
+it('stats: counts turns that were polled for, and those with a reply in time', async () => {
+  const { poll, polls, stats, expire } = connection();
+  expect(polls(8)).toBe(true);
+  poll.repliesCame();
+  poll.repliesCame();
+  await expire();
+  expect(polls(8)).toBe(true);
+  await expire();
+  // Too late for the window.
+  poll.repliesCame();
+  expect(polls(1)).toBe(false);
+  expect(stats.polledTurns).toBe(2);
+  expect(stats.polledTurnsAnswered).toBe(1);
 });
 
-describe('preemption', () => {
-  it('is frequent with more than 16 involuntary switches in 64 turns', () => {
-    let switches: number | undefined = 1_000;
-    const isPreempted = preemptionBy(() => switches);
-    const after64Turns = (more: number) => {
-      if (switches !== undefined) switches += more;
-      let frequent = false;
-      for (let turns = 0; turns < 64; turns += 1) frequent = isPreempted();
-      return frequent;
-    };
-    // The first look only notes the counter: it counts from the start of the process.
-    expect(after64Turns(5_000)).toBe(false);
-    expect(after64Turns(16)).toBe(false);
-    expect(after64Turns(17)).toBe(true);
-    expect(after64Turns(0)).toBe(false);
-    switches = undefined;
-    expect(after64Turns(0)).toBe(false);
-  });
+it('preemption: is frequent with more than 16 involuntary switches in 64 turns', () => {
+  let switches: number | undefined = 1_000;
+  const isPreempted = preemptionBy(() => switches);
+  const after64Turns = (more: number) => {
+    if (switches !== undefined) switches += more;
+    let frequent = false;
+    for (let turns = 0; turns < 64; turns += 1) frequent = isPreempted();
+    return frequent;
+  };
+  // The first look only notes the counter: it counts from the start of the process.
+  expect(after64Turns(5_000)).toBe(false);
+  expect(after64Turns(16)).toBe(false);
+  expect(after64Turns(17)).toBe(true);
+  expect(after64Turns(0)).toBe(false);
+  switches = undefined;
+  expect(after64Turns(0)).toBe(false);
 });
 
 describe.each([true, false])('a client with fastPath: %j', (fastPath) => {

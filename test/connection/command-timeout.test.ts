@@ -101,9 +101,8 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
 });
 
 describe('the timers of commandTimeout', () => {
-  async function ready6(): Promise<CoalescedClient> {
-    return ready(ioredis6.createCoalesced(redisUrl(), { commandTimeout: LONG_MS }));
-  }
+  const ready6 = async (): Promise<CoalescedClient> =>
+    ready(ioredis6.createCoalesced(redisUrl(), { commandTimeout: LONG_MS }));
 
   it('a batch has one timer', async () => {
     const client = await ready6();

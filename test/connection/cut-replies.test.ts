@@ -247,13 +247,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
 
   it('coalesce(): joins in the middle of the reply', async () => {
     for (const cut of [1, 3, HEADER - 1, ...CUTS, END]) {
-      await interrupt(
-        ({ client }) => {
-          coalesce(client);
-        },
-        [cut],
-        { ...options, coalesce: undefined },
-      );
+      await interrupt(({ client }) => void coalesce(client), [cut], { ...options, coalesce: undefined });
       const { client, socket } = await connectFake(options);
       const witness = new Witness(client);
       issue(client, witness, STEPS);
@@ -366,22 +360,19 @@ describe('a long reply', () => {
     await expect(value).rejects.toThrow('Connection is closed.');
   });
 
-  it.each(EACH_HOST)(
-    'that ends in wrong bytes has the outcome of a plain client: $hostName, RESP$protocol',
-    async (options) => {
-      for (const end of ['xx', '\rx', 'x\n', '\n\r', '$1', '\r\r']) {
-        const reply = Buffer.concat([bulk(LONG).subarray(0, -2), Buffer.from(end)]);
-        for (const behind of ['', bulk('next'), bulk(LONG), '-ERR no\r\n', 'not RESP\r\n']) {
-          const steps: Step[] = [{ command: GET, reply }, { command: GET, reply: behind }, ...STEPS];
-          // Host: ioredis 6 answers at the first byte behind the string.
-          for (const cut of [HEADER, HEADER + 40, END - 2]) {
-            const { plain, ours } = await playBoth(options, steps, () => cutAt(repliesOf(steps), [cut, END + 3]));
-            expect(ours.seen, `${JSON.stringify(end)}, cut at ${cut}`).toStrictEqual(plain.seen);
-          }
+  it.each(EACH_HOST)('that ends in wrong bytes is as for a plain client: $hostName, RESP$protocol', async (options) => {
+    for (const end of ['xx', '\rx', 'x\n', '\n\r', '$1', '\r\r']) {
+      const reply = Buffer.concat([bulk(LONG).subarray(0, -2), Buffer.from(end)]);
+      for (const behind of ['', bulk('next'), bulk(LONG), '-ERR no\r\n', 'not RESP\r\n']) {
+        const steps: Step[] = [{ command: GET, reply }, { command: GET, reply: behind }, ...STEPS];
+        // Host: ioredis 6 answers at the first byte behind the string.
+        for (const cut of [HEADER, HEADER + 40, END - 2]) {
+          const { plain, ours } = await playBoth(options, steps, () => cutAt(repliesOf(steps), [cut, END + 3]));
+          expect(ours.seen, `${JSON.stringify(end)}, cut at ${cut}`).toStrictEqual(plain.seen);
         }
       }
-    },
-  );
+    }
+  });
 
   it('is counted: later timeouts find their own commands', async () => {
     const { client, socket } = await coalescedFake({}, { commandTimeout: 500 });
@@ -481,9 +472,7 @@ describe('a long reply', () => {
     const { _transformer: transformers } = Command as unknown as { _transformer: { reply: Record<string, unknown> } };
     function transformGet(transform: (value: unknown) => unknown): void {
       transformers.reply.get = transform;
-      onTestFinished(() => {
-        Reflect.deleteProperty(transformers.reply, 'get');
-      });
+      onTestFinished(() => void Reflect.deleteProperty(transformers.reply, 'get'));
     }
 
     it('get what a plain client gives them', async () => {

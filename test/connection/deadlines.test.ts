@@ -187,26 +187,23 @@ describe.each(HOSTS)('$name: a turn that is longer than commandTimeout', (host) 
   };
 
   // The first command times out or is answered, also of a plain client: timers and sockets are looked at in turn.
-  it.each(share(Object.entries(SETTINGS), 2))(
-    '%s: what was issued late in it has its whole time',
-    async (_, setting) => {
-      const found = await expectAsPlain(async (kind) => {
-        // A client for each, in one long turn.
-        const sends = await Promise.all(
-          Object.entries(IN_LONG_TURNS).map(async ([name, send]) => {
-            const client = await connectAs(kind, host, redisUrl(), { commandTimeout: TURN_MS }, setting);
-            return { name, client, send };
-          }),
-        );
-        const settled = await inNewTurn(() => {
-          const early = sends.map(({ client, send: [before] }) => before(client));
-          return [...early, ...afterBlocking(() => sends.map(({ client, send: [, after] }) => after(client)))];
-        });
-        return sends.map(({ name }, index) => ({ name, later: settled[sends.length + index] }));
+  it.each(share(Object.entries(SETTINGS), 2))('%s: what is issued late has its whole time', async (_, setting) => {
+    const found = await expectAsPlain(async (kind) => {
+      // A client for each, in one long turn.
+      const sends = await Promise.all(
+        Object.entries(IN_LONG_TURNS).map(async ([name, send]) => {
+          const client = await connectAs(kind, host, redisUrl(), { commandTimeout: TURN_MS }, setting);
+          return { name, client, send };
+        }),
+      );
+      const settled = await inNewTurn(() => {
+        const early = sends.map(({ client, send: [before] }) => before(client));
+        return [...early, ...afterBlocking(() => sends.map(({ client, send: [, after] }) => after(client)))];
       });
-      expect(found).toEqual(Object.keys(IN_LONG_TURNS).map((name) => ({ name, later: { value: null } })));
-    },
-  );
+      return sends.map(({ name }, index) => ({ name, later: settled[sends.length + index] }));
+    });
+    expect(found).toEqual(Object.keys(IN_LONG_TURNS).map((name) => ({ name, later: { value: null } })));
+  });
 
   it.each([1, 60])('of %i commands before and after, none of the later ones times out', async (count) => {
     const options = { commandTimeout: TURN_MS };

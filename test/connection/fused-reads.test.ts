@@ -33,11 +33,7 @@ const REPLIES: Record<string, string> = {
   hmget: '*1\r\n+1\r\n',
 };
 
-interface Scene {
-  readonly client: CoalescedClient;
-  readonly plain: Client;
-  readonly spy: SocketSpy;
-}
+type Scene = { readonly client: CoalescedClient; readonly plain: Client; readonly spy: SocketSpy };
 
 async function scene(host: Host, options: CoalesceOptions = {}, client: object = {}, url = redisUrl()): Promise<Scene> {
   const plain = await ready(host.create(redisUrl(), client));
@@ -190,19 +186,16 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     ]);
   });
 
-  it.each(['*-1\r\n', '*1\r\n$1\r\n1\r\n', '+OK\r\n', '$2\r\nOK\r\n'])(
-    'another reply than a value for each rejects all of them: %j',
-    async (reply) => {
-      const server = await startScriptedServer((command) => {
-        if (command[0] === 'mget' && command.length > 2) return reply;
-        return handshake(command) ?? REPLIES[command[0] ?? ''];
-      });
-      const client = await proven(await ready(host.createCoalesced(server.url, {}, { fuseReads: true })));
-      const found = await outcomes([client.get('a'), client.get('b')]);
-      expect(found).toHaveLength(2);
-      for (const one of found) expect(one).toMatchObject({ error: expect.stringContaining('MGET') as string });
-    },
-  );
+  it.each(['*-1\r\n', '*1\r\n$1\r\n1\r\n', '+OK\r\n', '$2\r\nOK\r\n'])('%j rejects all of them', async (reply) => {
+    const server = await startScriptedServer((command) => {
+      if (command[0] === 'mget' && command.length > 2) return reply;
+      return handshake(command) ?? REPLIES[command[0] ?? ''];
+    });
+    const client = await proven(await ready(host.createCoalesced(server.url, {}, { fuseReads: true })));
+    const found = await outcomes([client.get('a'), client.get('b')]);
+    expect(found).toHaveLength(2);
+    for (const one of found) expect(one).toMatchObject({ error: expect.stringContaining('MGET') as string });
+  });
 
   it('each is rejected with an error of its own when the client is closed', async () => {
     const { client, plain } = await scene(host);
@@ -250,19 +243,16 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(commandNames(spy.text()).join(' ')).toBe('mget get get get get get');
   });
 
-  it.each(['*-1\r\n', '+OK\r\n', '-ERR unknown command\r\n'])(
-    'are not put together where the server answers MGET of one with %j',
-    async (reply) => {
-      expectWarnings('COALESCE_WARN_FUSE');
-      const server = await startScriptedServer((command) => {
-        return command[0] === 'mget' ? reply : (handshake(command) ?? REPLIES[command[0] ?? '']);
-      });
-      const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
-      for (let round = 0; round < 2; round += 1)
-        expect(await Promise.all([client.get('a'), client.get('b')])).toEqual(['1', '1']);
-      expect(server.commands.map(([name]) => name).join(' ')).toBe('mget get get get get');
-    },
-  );
+  it.each(['*-1\r\n', '+OK\r\n', '-ERR unknown command\r\n'])('are not fused: MGET has %j', async (reply) => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const server = await startScriptedServer((command) => {
+      return command[0] === 'mget' ? reply : (handshake(command) ?? REPLIES[command[0] ?? '']);
+    });
+    const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
+    for (let round = 0; round < 2; round += 1)
+      expect(await Promise.all([client.get('a'), client.get('b')])).toEqual(['1', '1']);
+    expect(server.commands.map(([name]) => name).join(' ')).toBe('mget get get get get');
+  });
 
   it.each<[string, (client: Client) => Promise<unknown>]>([
     ['select', (client) => client.select(1)],
@@ -346,9 +336,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expectWarnings('COALESCE_WARN_FUSE');
     const { client, asked } = await whoMayNotUseMget({ reconnectOnError: () => wish });
     let closes = 0;
-    client.on('close', () => {
-      closes += 1;
-    });
+    client.on('close', () => void closes++);
     expect(await asked()).toEqual(['1', 'zwei']);
     expect(closes).toBe(0);
   });
@@ -391,18 +379,15 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
       (c) => c.pipeline().call('client', 'caching', 'yes').get(key('c')).exec(),
       'client get mget time mget',
     ],
-  ])(
-    'CLIENT CACHING %s is about the next read, which is left alone: no other key would be tracked in plain',
-    async (_, caching, wire) => {
-      const { client, plain, spy } = await scene(host);
-      await client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', Number(await plain.client('ID')), 'OPTIN');
-      const before = spy.text().length;
-      const reads = () => [client.get(key('a')), client.get(key('b')), client.get(key('ü'))];
-      const calls = [caching(client), ...reads(), client.time(), ...reads()];
-      expect((await Promise.all(calls)).slice(1, 4)).toEqual(['1', 'zwei', 'ü€']);
-      expect(commandNames(spy.text().slice(before)).join(' ')).toBe(wire);
-    },
-  );
+  ])('CLIENT CACHING %s is about the next read, which is left alone', async (_, caching, wire) => {
+    const { client, plain, spy } = await scene(host);
+    await client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', Number(await plain.client('ID')), 'OPTIN');
+    const before = spy.text().length;
+    const reads = () => [client.get(key('a')), client.get(key('b')), client.get(key('ü'))];
+    const calls = [caching(client), ...reads(), client.time(), ...reads()];
+    expect((await Promise.all(calls)).slice(1, 4)).toEqual(['1', 'zwei', 'ü€']);
+    expect(commandNames(spy.text().slice(before)).join(' ')).toBe(wire);
+  });
 
   it('are not put together over a pipeline that is being queued: no command of it gets lost', async () => {
     const { Command } = host.Redis as unknown as { Command: typeof IORedis.Command };

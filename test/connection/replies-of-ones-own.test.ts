@@ -69,30 +69,27 @@ describe.each(Object.keys(REPLIES))('%s, shared by three callers of hgetallBuffe
 });
 
 describe('a reply transformer that empties what it is given', () => {
-  it.each(['as it comes', 'by the host, over a lost connection'])(
-    'decoded %s: each caller gets all of it',
-    async (how) => {
-      const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
-      const before = reply.hgetall;
-      Command.setReplyTransformer('hgetall', (given: unknown[]) => given.splice(0));
-      onTestFinished(() => {
-        reply.hgetall = before;
-      });
-      const key = uniquePrefix('own');
-      await expectAsPlain(async (kind) => {
-        const proxy = await startProxy(redisUrl());
-        const client = await connectAs(kind, ioredis6, proxy.url, { retryStrategy: () => 1 }, { shareReads: true });
-        await client.del(key);
-        await client.hset(key, 'f', 'v');
-        if (how !== 'as it comes') proxy.stall();
-        const reads = [client.hgetallBuffer(key), client.hgetallBuffer(key), client.hgetallBuffer(key)];
-        await sleep(20);
-        if (how !== 'as it comes') proxy.reset();
-        proxy.resume();
-        const values = await Promise.all(reads);
-        await client.del(key);
-        return values;
-      });
-    },
-  );
+  it.each(['as it comes', 'by the host, over a lost connection'])('decoded %s: each gets all of it', async (how) => {
+    const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
+    const before = reply.hgetall;
+    Command.setReplyTransformer('hgetall', (given: unknown[]) => given.splice(0));
+    onTestFinished(() => {
+      reply.hgetall = before;
+    });
+    const key = uniquePrefix('own');
+    await expectAsPlain(async (kind) => {
+      const proxy = await startProxy(redisUrl());
+      const client = await connectAs(kind, ioredis6, proxy.url, { retryStrategy: () => 1 }, { shareReads: true });
+      await client.del(key);
+      await client.hset(key, 'f', 'v');
+      if (how !== 'as it comes') proxy.stall();
+      const reads = [client.hgetallBuffer(key), client.hgetallBuffer(key), client.hgetallBuffer(key)];
+      await sleep(20);
+      if (how !== 'as it comes') proxy.reset();
+      proxy.resume();
+      const values = await Promise.all(reads);
+      await client.del(key);
+      return values;
+    });
+  });
 });

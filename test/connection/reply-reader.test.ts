@@ -19,11 +19,7 @@ import { share } from '../helpers/share.js';
 const GET = ['get', 'k'] as const;
 const FOO = ['call', 'foo'] as const;
 
-interface Setting {
-  readonly title: string;
-  readonly protocol: 2 | 3;
-  readonly options: FakeOptions;
-}
+type Setting = { readonly title: string; readonly protocol: 2 | 3; readonly options: FakeOptions };
 
 const SETTINGS: readonly Setting[] = REPLY_MODES.flatMap(({ host, mode, title }) => {
   const protocols =

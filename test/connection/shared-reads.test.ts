@@ -36,25 +36,6 @@ describe('SharedReads', () => {
     expect(joins(shared, newEntry('get a', getBuffer))).toBe(false);
   });
 
-  it('forgets all leaders when closed', () => {
-    const shared = new SharedReads(new TransactionState());
-    joins(shared, newEntry('get a'));
-    shared.close();
-    expect(joins(shared, newEntry('get a'))).toBe(false);
-    expect(joins(shared, newEntry('get a'))).toBe(true);
-  });
-
-  it('shares nothing in a transaction', () => {
-    const transaction = new TransactionState();
-    const shared = new SharedReads(transaction);
-    joins(shared, newEntry('get a'));
-    transaction.issued('multi');
-    expect(joins(shared, newEntry('get a'))).toBe(false);
-    expect(joins(shared, newEntry('get b'))).toBe(false);
-    transaction.issued('exec');
-    expect(joins(shared, newEntry('get b'))).toBe(false);
-  });
-
   it('keeps text that states characters apart from text that states bytes', () => {
     const shared = new SharedReads(new TransactionState());
     const [assumed, exact] = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n', ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n']];
@@ -74,9 +55,7 @@ describe('shareReads on a connection', () => {
       if (calls === 1) throw new RangeError('the first');
       return value;
     };
-    onTestFinished(() => {
-      Reflect.deleteProperty(transformers.reply, 'get');
-    });
+    onTestFinished(() => void Reflect.deleteProperty(transformers.reply, 'get'));
     const { client, socket } = await coalescedFake({ shareReads: true });
     const outcomes = Promise.allSettled([client.get('k'), client.get('k'), client.get('k')]);
     await turn();
@@ -125,16 +104,6 @@ describe('shareReads on a connection', () => {
     expect(sent).toEqual(['get a', ...wire, 'get a']);
   });
 
-  it('shares nothing from MULTI to EXEC or DISCARD', async () => {
-    for (const last of ['exec', 'discard'] as const) {
-      const sent = await commandsOnWire((c) => {
-        ignore(c.multi({ pipeline: false }) as unknown as Promise<unknown>, c.get('a'), c.get('a'));
-        ignore(c[last]() as Promise<unknown>, c.get('b'), c.get('b'));
-      });
-      expect(sent).toEqual(['multi', 'get a', 'get a', last, 'get b']);
-    }
-  });
-
   it.each(['srandmember', 'spop', 'hrandfield', 'zrandmember'] as const)('never shares %s', async (name) => {
     expect(await commandsOnWire((c) => ignore(c[name]('s'), c[name]('s')))).toEqual([`${name} s`, `${name} s`]);
   });
@@ -145,16 +114,6 @@ describe('shareReads on a connection', () => {
     onTestFinished(() => heads.mockRestore());
     ignore(client.get('a'), client.get('ü'), client.hget('h', 'f'));
     expect(heads).toHaveBeenCalledTimes(3);
-    client.disconnect();
-  });
-
-  it('does not share over a flush', async () => {
-    const { client, socket } = await coalescedFake({ shareReads: true });
-    ignore(client.get('a'));
-    client.coalescer.flush();
-    ignore(client.get('a'));
-    await turn();
-    expect(socket.written.toString().match(/get/g)).toHaveLength(2);
     client.disconnect();
   });
 
@@ -174,7 +133,7 @@ describe('shareReads on a connection', () => {
   });
 
   it.each(['whole', 'cut'])(
-    'gives each caller of a shared read the reply, or its own error or Buffer (%s)',
+    'gives each caller of a shared read the reply, or an error of its own (%s)',
     async (way) => {
       const { client, socket } = await coalescedFake({ shareReads: true });
       const texts = [client.get('a'), client.get('a')];

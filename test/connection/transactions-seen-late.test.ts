@@ -47,22 +47,19 @@ describe.each(HOSTS)('$name: shareReads in a transaction that', (host) => {
   });
 
   // Without a ready check iovalkey sends commands again before `connect` is emitted.
-  it.each([{ shareReads: true }, { fuseReads: true }])(
-    'was sent again after a lost connection: %j',
-    async (options) => {
-      const proxy = await startProxy(redisUrl());
-      await expectAsPlain(async (kind) => {
-        const client = await connectAs(kind, host, proxy.url, { enableReadyCheck: false }, options);
-        const losing = proxy.loseRequests(`last ${kind}`);
-        const begun = outcomes([client.multi({ pipeline: false }) as never, client.echo(`last ${kind}`)]);
-        await losing;
-        await begun;
-        const read = () => client.get(`${prefix}k`);
-        const replies = [...(await outcomes([read(), read()])), ...(await outcomes([read(), read(), client.exec()]))];
-        return JSON.stringify(replies).replaceAll(kind, '');
-      });
-    },
-  );
+  it.each([{ shareReads: true }, { fuseReads: true }])('was sent again on a new connection: %j', async (options) => {
+    const proxy = await startProxy(redisUrl());
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, proxy.url, { enableReadyCheck: false }, options);
+      const losing = proxy.loseRequests(`last ${kind}`);
+      const begun = outcomes([client.multi({ pipeline: false }) as never, client.echo(`last ${kind}`)]);
+      await losing;
+      await begun;
+      const read = () => client.get(`${prefix}k`);
+      const replies = [...(await outcomes([read(), read()])), ...(await outcomes([read(), read(), client.exec()]))];
+      return JSON.stringify(replies).replaceAll(kind, '');
+    });
+  });
 
   it('was open behind an error: EXEC has a reply for each command', async () => {
     await expectAsPlain(async (kind) => {

@@ -8,15 +8,14 @@ const prefix = uniquePrefix('transactions');
 
 describe.each(HOSTS)('$name: transactions', (host) => {
   /** Runs the same on both kinds of clients, on keys of its own, and expects the same. */
-  function expectParity(run: (client: Client, key: string) => Promise<unknown>): Promise<unknown> {
-    return expectAsPlain(async (kind) => {
+  const expectParity = (run: (client: Client, key: string) => Promise<unknown>): Promise<unknown> =>
+    expectAsPlain(async (kind) => {
       const client = await connectAs(kind, host, redisUrl());
       const key = `${prefix}${host.name}`;
       const result = await run(client, key);
       await client.del(key, `${key}:2`);
       return result;
     });
-  }
 
   it('multi()…exec() works between fast commands, in every form', async () => {
     await expectParity((client, key) =>

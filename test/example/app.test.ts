@@ -37,9 +37,8 @@ describe.each(share(CLIENTS, 2))('the shop on a client that is %s', (client, coa
   let app: App;
 
   /** Under keys of its own. */
-  function openApp(options: { prefix: string; rateLimit?: number }): Promise<App> {
-    return buildApp({ redisUrl: redisUrl(), client, products: PRODUCTS, ...options });
-  }
+  const openApp = (options: { prefix: string; rateLimit?: number }): Promise<App> =>
+    buildApp({ redisUrl: redisUrl(), client, products: PRODUCTS, ...options });
 
   beforeEach(async () => {
     redis = new Redis(redisUrl());
@@ -150,37 +149,35 @@ describe.each(share(CLIENTS, 2))('the shop on a client that is %s', (client, coa
   });
 });
 
-describe('while Redis is away', () => {
-  it('answers 503, and serves again when it is back', { timeout: TIMEOUT }, async () => {
-    const first = await startServer();
-    const app = await buildApp({ redisUrl: first.url, products: PRODUCTS });
-    const { redis } = app;
-    redis.on('error', () => {});
-    let second: Awaited<ReturnType<typeof startServer>> | undefined;
-    try {
-      await seed(redis, { prefix: 'shop:', products: PRODUCTS });
-      expect((await app.inject('/products/1')).statusCode).toBe(200);
+it('while Redis is away: answers 503, and serves again when it is back', { timeout: TIMEOUT }, async () => {
+  const first = await startServer();
+  const app = await buildApp({ redisUrl: first.url, products: PRODUCTS });
+  const { redis } = app;
+  redis.on('error', () => {});
+  let second: Awaited<ReturnType<typeof startServer>> | undefined;
+  try {
+    await seed(redis, { prefix: 'shop:', products: PRODUCTS });
+    expect((await app.inject('/products/1')).statusCode).toBe(200);
 
-      await first.stop();
-      await expect.poll(() => redis.status, { timeout: TIMEOUT }).not.toBe('ready');
-      expect((await app.inject('/health')).statusCode).toBe(503);
-      const answer = await app.inject('/products/1');
-      expect(answer.json()).toEqual({
-        statusCode: 503,
-        error: 'Service Unavailable',
-        message: 'the shop cannot answer this right now',
-      });
-      expect((await app.inject('/metrics')).body).toContain('\nredis_up 0\n');
+    await first.stop();
+    await expect.poll(() => redis.status, { timeout: TIMEOUT }).not.toBe('ready');
+    expect((await app.inject('/health')).statusCode).toBe(503);
+    const answer = await app.inject('/products/1');
+    expect(answer.json()).toEqual({
+      statusCode: 503,
+      error: 'Service Unavailable',
+      message: 'the shop cannot answer this right now',
+    });
+    expect((await app.inject('/metrics')).body).toContain('\nredis_up 0\n');
 
-      second = await startServer({ port: first.port });
-      await expect.poll(() => redis.status, { timeout: TIMEOUT }).toBe('ready');
-      expect((await app.inject('/health')).statusCode).toBe(200);
-    } finally {
-      await app.close();
-      await first.stop();
-      await second?.stop();
-    }
-  });
+    second = await startServer({ port: first.port });
+    await expect.poll(() => redis.status, { timeout: TIMEOUT }).toBe('ready');
+    expect((await app.inject('/health')).statusCode).toBe(200);
+  } finally {
+    await app.close();
+    await first.stop();
+    await second?.stop();
+  }
 });
 
 describe('the live page’s own routes', () => {

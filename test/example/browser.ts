@@ -26,6 +26,5 @@ export function findChromium(): string | undefined {
   return CANDIDATES.find((path) => existsSync(path));
 }
 
-export function openBrowser(executablePath: string): Promise<Browser> {
-  return chromium.launch({ executablePath, args: FLAGS });
-}
+export const openBrowser = (executablePath: string): Promise<Browser> =>
+  chromium.launch({ executablePath, args: FLAGS });

@@ -17,8 +17,8 @@ import { ExampleService } from './service.js';
 
 const TIMEOUT = 60_000;
 
-function results(): RouteResult[] {
-  return ROUTE_IDS.flatMap((route) =>
+const results = (): RouteResult[] =>
+  ROUTE_IDS.flatMap((route) =>
     DEMO_CLIENTS.map((client) => ({
       route,
       client,
@@ -32,7 +32,6 @@ function results(): RouteResult[] {
       },
     })),
   );
-}
 
 describe('the chart', () => {
   const svg = renderChart(summarize(results()), 'settings with <, > & "');

@@ -199,9 +199,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     return page.locator(`#chart-${id}`);
   }
 
-  function focused(): Promise<unknown> {
-    return page.evaluate('document.activeElement.id');
-  }
+  const focused = (): Promise<unknown> => page.evaluate('document.activeElement.id');
 
   /**
    * Whether anything is drawn in the colour, a custom property's, or nearly: one client's area may lie over the other's

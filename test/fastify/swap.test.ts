@@ -5,10 +5,7 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { buildApp as buildCoalesced } from './app/coalesced.js';
 import { buildApp as buildPlain } from './app/plain.js';
 
-interface Answer {
-  readonly status: number;
-  readonly body: unknown;
-}
+type Answer = { readonly status: number; readonly body: unknown };
 
 it('swapping @fastify/redis for ioredis-coalesce/fastify changes one line', async () => {
   const [plain, coalesced] = await Promise.all([linesOf('plain'), linesOf('coalesced')]);

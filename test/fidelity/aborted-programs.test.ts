@@ -1,15 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
-import { describe, expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { cold } from '../helpers/cold.js';
+import { describePrograms, SEED } from '../helpers/fidelity/profiles.js';
 import { type CoalescedClient, HOSTS, ready } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { share } from '../helpers/share.js';
 
-/** `FIDELITY_SEED` repeats a run. */
-const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
 const CALLERS = 4;
 /** Its own value, or the reason of its own signal. */
 const RIGHT = 'right';
@@ -58,16 +57,29 @@ const VARIANTS: readonly CoalesceOptions[] = [
   { maxBatchSize: 2 },
 ];
 
-describe.each(HOSTS)('$name', (host) => {
-  // Each variant on one host, in turn: they differ in nothing that is tested here.
-  const own = share(VARIANTS, HOSTS.length, SEED + HOSTS.indexOf(host));
-  it.each(own)('with %o: random aborts disturb nobody else', async (options) => {
+// Each variant on one host, in turn: they differ in nothing that is tested here.
+const cases = HOSTS.flatMap((host, index) =>
+  share(VARIANTS, HOSTS.length, SEED + index).map(
+    (options) => [`${host.name}, ${JSON.stringify(options)}`, { host, options }] as const,
+  ),
+);
+
+describePrograms({
+  name: 'aborted programs',
+  expects: '%s: random aborts disturb nobody else',
+  cases,
+  programs,
+  runs: 30,
+  shrinks: true,
+  start: async () => undefined,
+  stop: async () => undefined,
+  prepare: async (_, { host, options }) => {
     const proxy = await startProxy(redisUrl());
     proxy.cutRepliesInto(7);
     const client = await ready(host.createCoalesced(proxy.url, {}, options));
     client.defineCommand('same', { numberOfKeys: 0, lua: 'return ARGV[1]' });
-    await fc.assert(
-      fc.asyncProperty(programs, async (program) => {
+    return [
+      async (program) => {
         const controllers = Array.from({ length: CALLERS }, () => new AbortController());
         const views = controllers.map(({ signal }) => client.coalescer.withOptions({ signal }));
         const results: Promise<string>[] = [];
@@ -89,9 +101,8 @@ describe.each(HOSTS)('$name', (host) => {
         }
         expect((await Promise.all(results)).filter((result) => result !== RIGHT)).toEqual([]);
         expect(await client.echo('next')).toBe('next');
-      }),
-      { numRuns: 30, seed: SEED },
-    );
-    expect(client.coalescer.stats().inFlight).toBe(0);
-  });
+      },
+      () => expect(client.coalescer.stats().inFlight).toBe(0),
+    ];
+  },
 });

@@ -6,11 +6,12 @@ import { once } from 'node:events';
 import calculateSlot from 'cluster-key-slot';
 import fc from 'fast-check';
 import { CODES, type CoalesceOptions, type Coalescer } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import * as clusters from '../helpers/cluster/clients.js';
 import { cold } from '../helpers/cold.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
+import { describePrograms, programsOf } from '../helpers/fidelity/profiles.js';
 import {
   type Client,
   HOSTS,
@@ -21,15 +22,13 @@ import {
   ready,
   until,
 } from '../helpers/hosts.js';
-import { type RedisServer, startServer } from '../helpers/redis.js';
+import { type RedisServer, redisUrl, startServer } from '../helpers/redis.js';
 import { share } from '../helpers/share.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings('COALESCE_WARN_FUSE');
 
-/** For each variant; `BOUNDED_PROGRAMS` asks for more. */
-const PROGRAMS = Number(process.env.BOUNDED_PROGRAMS ?? 4);
-const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const PROGRAMS = programsOf('BOUNDED', 4);
 /** What a program is followed by. */
 const CALLS_AFTERWARDS = 100;
 
@@ -397,9 +396,7 @@ function wrongOf(fates: readonly Fate[], mayRefuse: boolean, client: Bounded): s
   return found;
 }
 
-interface Attached {
-  readonly inFlightBound: { readonly current: number };
-}
+type Attached = { readonly inFlightBound: { readonly current: number } };
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** Nothing is counted, the next calls work, and the bounds are those that were set. */
@@ -444,100 +441,94 @@ const OPTIONS: readonly CoalesceOptions[] = [
   { maxPending: 10_000, maxInFlight: 4, cache: true },
 ];
 
-let single: SingleWorld;
-let cluster: ClusterWorld;
-beforeAll(async () => {
-  console.log(`bounded programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
-  [single, cluster] = await Promise.all([SingleWorld.start(), ClusterWorld.start()]);
-});
-afterAll(async () => {
-  await single?.stop();
-  await cluster?.stop();
-});
-
 const cases = HOSTS.flatMap((host) =>
   (['client', 'Cluster', 'replicas'] as const).flatMap((kind) =>
     OPTIONS.filter(
       ({ cache, splitKeys }) => (!cache || host.name === 'ioredis 6') && (!splitKeys || kind !== 'client'),
-    ).map((options) => ({ host, kind, options, title: `${host.name}, ${kind}, ${JSON.stringify(options)}` })),
+    ).map((options) => [`${host.name}, ${kind}, ${JSON.stringify(options)}`, { host, kind, options }] as const),
   ),
-).map((each, index) => ({ ...each, seed: SEED + index }));
+);
 
-describe('calls under bounds', () => {
-  it.each(share(cases, 8))(
-    '$title',
-    async ({ host, kind, options, seed }) => {
-      const connecting = {
-        maxRetriesPerRequest: null,
-        retryStrategy: () => 1,
-        protocol: (options.cache ? 3 : 2) as 2 | 3,
+describePrograms({
+  name: 'bounded programs',
+  expects: 'calls under bounds: %s',
+  cases: share(cases, 8),
+  programs,
+  runs: PROGRAMS,
+  start: async () => ({ single: await SingleWorld.start(), cluster: await ClusterWorld.start() }),
+  stop: async ({ single, cluster }) => {
+    await single.stop();
+    await cluster.stop();
+  },
+  prepare: async ({ single, cluster }, { host, kind, options }) => {
+    const connecting = {
+      maxRetriesPerRequest: null,
+      retryStrategy: () => 1,
+      protocol: (options.cache ? 3 : 2) as 2 | 3,
+    };
+    const create = async (of: 'plain' | 'bounded') => {
+      const keyPrefix = `${of}:`;
+      if (kind === 'client') {
+        const own = { ...connecting, keyPrefix };
+        const { url } = single.server;
+        return ready(of === 'plain' ? host.create(url, own) : host.createCoalesced(url, own, options));
+      }
+      const clusterHost = clusters.CLUSTER_HOSTS.find(({ name }) => name === host.name) as clusters.ClusterHost;
+      const own = {
+        redisOptions: connecting,
+        keyPrefix,
+        scaleReads: kind === 'replicas' ? ('slave' as const) : ('master' as const),
+        clusterRetryStrategy: () => 1,
+        retryDelayOnTryAgain: 5,
+        retryDelayOnFailover: 5,
+        retryDelayOnMoved: 0,
       };
-      const create = async (of: 'plain' | 'bounded') => {
-        const keyPrefix = `${of}:`;
-        if (kind === 'client') {
-          const own = { ...connecting, keyPrefix };
-          const { url } = single.server;
-          return ready(of === 'plain' ? host.create(url, own) : host.createCoalesced(url, own, options));
-        }
-        const clusterHost = clusters.CLUSTER_HOSTS.find(({ name }) => name === host.name) as clusters.ClusterHost;
-        const own = {
-          redisOptions: connecting,
-          keyPrefix,
-          scaleReads: kind === 'replicas' ? ('slave' as const) : ('master' as const),
-          clusterRetryStrategy: () => 1,
-          retryDelayOnTryAgain: 5,
-          retryDelayOnFailover: 5,
-          retryDelayOnMoved: 0,
-        };
-        const { nodes } = cluster;
-        return clusters.warm(
-          of === 'plain' ? clusterHost.create(nodes, own) : clusterHost.createCoalesced(nodes, own, options),
-        );
-      };
-      const clients = (await Promise.all([create('plain'), create('bounded')])) as unknown as [Bounded, Bounded];
-      for (const client of clients) client.defineCommand('readOf', { numberOfKeys: 1, lua: LUA, readOnly: true });
-      const world: World = kind === 'client' ? single : cluster;
-      const mayRefuse = (options.maxPending ?? 10_000) < 10_000;
-      const bounded = clients[1].coalescer as Coalescer;
-      let lost = false;
-      let refused = 0;
-      await fc.assert(
-        fc.asyncProperty(programs, async (program) => {
-          await world.reset();
-          // A cache hears of the keys that others have written.
-          if (options.cache) bounded.cache?.clear();
-          const before = bounded.stats().refusedCalls;
-          const [theirs = [], mine = []] = await run(world, clients, program);
-          lost ||= program.some(({ loses, before: event }) => loses || event === 'offline');
-          expect(wrongOf(theirs, false, clients[0]).join('\n'), 'plain').toBe('');
-          expect(wrongOf(mine, mayRefuse, clients[1]).join('\n')).toBe('');
-          if (!mayRefuse) {
-            const isSame = ({ call, isLoose, outcome }: Fate, at: number) =>
-              isLoose || call.kind === 'aborted' || canonical(outcome) === canonical(theirs[at]?.outcome);
-            expect(mine.filter((fate, at) => !isSame(fate, at))).toEqual([]);
-          }
-          const count = mine.filter(({ outcome }) => isRefusal(outcome)).length;
-          // The signal of a call that the client would send may abort it once it has been refused.
-          const aborted = mine.filter(({ outcome }) => isAborted(outcome)).length;
-          const counted = bounded.stats().refusedCalls - before;
-          if (!options.splitKeys)
-            expect(counted >= count && counted <= count + aborted, `${counted} refused`).toBe(true);
-          refused += count;
-          await until(() => clients.every(({ status }) => status === 'ready'), 'the clients are ready');
-          await expectAsBefore(clients[1], options, lost);
-        }),
-        { numRuns: PROGRAMS, seed, endOnFailure: true },
+      const { nodes } = cluster;
+      return clusters.warm(
+        of === 'plain' ? clusterHost.create(nodes, own) : clusterHost.createCoalesced(nodes, own, options),
       );
+    };
+    const clients = (await Promise.all([create('plain'), create('bounded')])) as unknown as [Bounded, Bounded];
+    for (const client of clients) client.defineCommand('readOf', { numberOfKeys: 1, lua: LUA, readOnly: true });
+    const world: World = kind === 'client' ? single : cluster;
+    const mayRefuse = (options.maxPending ?? 10_000) < 10_000;
+    const bounded = clients[1].coalescer as Coalescer;
+    let lost = false;
+    let refused = 0;
+    const compare = async (program: readonly Turn[]) => {
+      await world.reset();
+      // A cache hears of the keys that others have written.
+      if (options.cache) bounded.cache?.clear();
+      const before = bounded.stats().refusedCalls;
+      const [theirs = [], mine = []] = await run(world, clients, program);
+      lost ||= program.some(({ loses, before: event }) => loses || event === 'offline');
+      expect(wrongOf(theirs, false, clients[0]).join('\n'), 'plain').toBe('');
+      expect(wrongOf(mine, mayRefuse, clients[1]).join('\n')).toBe('');
+      if (!mayRefuse) {
+        const isSame = ({ call, isLoose, outcome }: Fate, at: number) =>
+          isLoose || call.kind === 'aborted' || canonical(outcome) === canonical(theirs[at]?.outcome);
+        expect(mine.filter((fate, at) => !isSame(fate, at))).toEqual([]);
+      }
+      const count = mine.filter(({ outcome }) => isRefusal(outcome)).length;
+      // The signal of a call that the client would send may abort it once it has been refused.
+      const aborted = mine.filter(({ outcome }) => isAborted(outcome)).length;
+      const counted = bounded.stats().refusedCalls - before;
+      if (!options.splitKeys) expect(counted >= count && counted <= count + aborted, `${counted} refused`).toBe(true);
+      refused += count;
+      await until(() => clients.every(({ status }) => status === 'ready'), 'the clients are ready');
+      await expectAsBefore(clients[1], options, lost);
+    };
+    const end = () => {
       console.log(`${PROGRAMS} programs, ${refused} refused calls`);
       if (mayRefuse) expect(bounded.stats().refusedCalls).toBeGreaterThan(0);
-    },
-    60_000 + PROGRAMS * 1_000,
-  );
+    };
+    return [compare, end];
+  },
 });
 
 it('the error of a refused call is the documented one', async () => {
   const client = (await ready(
-    (HOSTS[0] as (typeof HOSTS)[number]).createCoalesced(single.server.url, {}, { maxPending: 1 }),
+    (HOSTS[0] as (typeof HOSTS)[number]).createCoalesced(redisUrl(), {}, { maxPending: 1 }),
   )) as Client;
   const [, second] = await Promise.allSettled([client.get('a'), client.get('a')]);
   expect(second).toMatchObject({ status: 'rejected', reason: { code: CODES.PENDING } });

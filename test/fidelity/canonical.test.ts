@@ -5,9 +5,8 @@ import { canonical, difference } from '../helpers/fidelity/canonical.js';
 import { ENTRIES } from '../helpers/fidelity/command-table.js';
 import { Outcomes } from '../helpers/fidelity/outcomes.js';
 
-function replyError(Class: new (message: string) => Error, message: string, command: object): Error {
-  return Object.assign(new Class(message), { command });
-}
+const replyError = (Class: new (message: string) => Error, message: string, command: object): Error =>
+  Object.assign(new Class(message), { command });
 
 const Reply6 = ReplyError as unknown as new (message: string) => Error;
 const Reply5 = ReplyError5 as unknown as new (message: string) => Error;
@@ -80,9 +79,7 @@ describe('the comparer tells apart', () => {
 describe('recorded outcomes', () => {
   async function outcomesOf(...issues: (() => unknown)[]): Promise<Outcomes> {
     const outcomes = new Outcomes();
-    issues.forEach((issue, index) => {
-      void outcomes.track(`call ${index}`, issue);
-    });
+    issues.forEach((issue, index) => void outcomes.track(`call ${index}`, issue));
     await outcomes.settled(20);
     return outcomes;
   }

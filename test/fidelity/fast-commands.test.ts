@@ -38,9 +38,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-function show(args: readonly unknown[]): string {
-  return args.map(canonical).join(', ').slice(0, 100);
-}
+const show = (args: readonly unknown[]): string => args.map(canonical).join(', ').slice(0, 100);
 
 async function run(client: Client, row: Row, mode: Mode, suffix: '' | 'Buffer'): Promise<Outcomes> {
   const outcomes = new Outcomes();

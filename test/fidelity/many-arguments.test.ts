@@ -77,9 +77,7 @@ const SITUATIONS: Readonly<Record<string, (kind: Kind, host: Host) => Promise<Cl
   },
 };
 
-function membersOf(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => String(index));
-}
+const membersOf = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index));
 
 /** What the call came to; an error that it throws is told from one that it rejects with. */
 async function outcome(send: () => Promise<unknown>): Promise<unknown> {
@@ -134,32 +132,29 @@ describe.each(HOSTS)('$name: any number of arguments that a plain client takes',
     },
   );
 
-  it.each(['pipeline', 'multi', 'client'] as const)(
-    'a transformer gives what only the host encodes: %s',
-    async (way) => {
-      const { Command } = host.Redis as unknown as { Command: Transforming };
-      const members = membersOf(110_000);
-      Command.setArgumentTransformer('sadd', (args) => args.map((value) => (value === '0' ? null : value)));
-      try {
-        const replies = await expectAsPlain(async (kind) => {
-          const client = await connectAs(kind, host, url);
-          const key = `${prefix}${kind}`;
-          const reply = await outcome(async () =>
-            way === 'client'
-              ? client.sadd(key, ...members)
-              : client[way]()
-                  .sadd(key, ...members)
-                  .exec(),
-          );
-          await client.unlink(key);
-          return reply;
-        });
-        expect(JSON.stringify(replies)).toContain('110000');
-      } finally {
-        delete Command._transformer.argument.sadd;
-      }
-    },
-  );
+  it.each(['pipeline', 'multi', 'client'] as const)('a transformer gives what the host encodes: %s', async (way) => {
+    const { Command } = host.Redis as unknown as { Command: Transforming };
+    const members = membersOf(110_000);
+    Command.setArgumentTransformer('sadd', (args) => args.map((value) => (value === '0' ? null : value)));
+    try {
+      const replies = await expectAsPlain(async (kind) => {
+        const client = await connectAs(kind, host, url);
+        const key = `${prefix}${kind}`;
+        const reply = await outcome(async () =>
+          way === 'client'
+            ? client.sadd(key, ...members)
+            : client[way]()
+                .sadd(key, ...members)
+                .exec(),
+        );
+        await client.unlink(key);
+        return reply;
+      });
+      expect(JSON.stringify(replies)).toContain('110000');
+    } finally {
+      delete Command._transformer.argument.sadd;
+    }
+  });
 
   it('a method that a user has replaced gets its arguments one by one', async () => {
     const client = await connectAs('coalesced', host, url);

@@ -8,11 +8,7 @@ import { redisUrl } from '../helpers/redis.js';
 const SECRET = 'a password that no log may hold';
 
 /** What plain and coalesced commands both show. */
-interface ShownCommand {
-  name: string;
-  args: unknown[];
-  replyEncoding: unknown;
-}
+type ShownCommand = { name: string; args: unknown[]; replyEncoding: unknown };
 
 function commandsOf(pipeline: object): ShownCommand[] {
   const { _queue } = JSON.parse(JSON.stringify(pipeline)) as { _queue: ShownCommand[] };

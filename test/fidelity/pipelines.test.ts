@@ -23,9 +23,7 @@ function place(scene: Scene, name: string, promise: Promise<unknown>): void {
   void scene.track(name, promise);
 }
 
-interface Sha {
-  sumOf(...args: unknown[]): Promise<unknown>;
-}
+type Sha = { sumOf(...args: unknown[]): Promise<unknown> };
 
 describeScenarios('explicit pipelines', HOSTS, {
   'chained, of strings, numbers, Buffers and arrays': async ({ ready, track }) => {

@@ -2,10 +2,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { difference } from '../helpers/fidelity/canonical.js';
 import { CountingTransformers } from '../helpers/fidelity/counting-transformers.js';
-import { Admin } from '../helpers/fidelity/fixture.js';
+import type { Admin } from '../helpers/fidelity/fixture.js';
 import { Meddler } from '../helpers/fidelity/meddler.js';
+import { BASE, BEATS, LISTS, ownServer } from '../helpers/fidelity/profiles.js';
 import { asCommand, commandCount, meddledPrograms, type Program, programs } from '../helpers/fidelity/program.js';
-import { defineScripts, runProgram, SCRIPTS } from '../helpers/fidelity/program-runner.js';
+import { defineScripts, LUA, runProgram } from '../helpers/fidelity/program-runner.js';
 import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import {
   type Client,
@@ -17,7 +18,7 @@ import {
   type Variant,
   workOf,
 } from '../helpers/fidelity/variants.js';
-import { type RedisServer, startServer } from '../helpers/redis.js';
+import type { RedisServer } from '../helpers/redis.js';
 import { share } from '../helpers/share.js';
 import { expectWarnings } from '../helpers/warnings.js';
 import { layer } from '../observability/helpers/layers.js';
@@ -47,7 +48,6 @@ const READS: Program = {
 const PLAIN: readonly [number, number] = [1, 2];
 const COALESCED: readonly [number, number] = [3, 4];
 
-const BASE: Variant = { host: 'ioredis6', protocol: 3, replyMapping: 'legacy', stringNumbers: false, keyPrefix: '' };
 const VARIANTS: readonly Variant[] = [
   ...MATRIX,
   ...[
@@ -113,6 +113,7 @@ const SEEDED = VARIANTS.map((variant, index) => [describeVariant(variant), varia
 /** A long run takes every variant. */
 const RUN = process.env.SOAK_COMMANDS ? SEEDED : share(SEEDED, 3, SEED);
 
+const OWN = ownServer([...BEATS, ...LISTS]);
 let server: RedisServer;
 let admin: Admin;
 let total = 0;
@@ -123,24 +124,18 @@ const unhandled = new UnhandledRejections();
 beforeAll(async () => {
   console.log(`random programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
   unhandled.start();
-  // Blocking commands that find nothing are answered at the server's next beat.
-  // Hashes stay lists, whose order is that of their writes.
-  const lists = ['--hash-max-listpack-entries', '100000', '--hash-max-listpack-value', '100000000'];
-  server = await startServer({ args: ['--hz', '500', ...lists] });
-  admin = new Admin(server);
+  ({ server, admin } = await OWN.start());
 });
 
 afterAll(async () => {
   console.log(`random programs: ${total} commands on each client, ${RUN.length} variants, seed ${SEED}`);
-  await admin?.close();
-  await server?.stop();
+  if (server !== undefined) await OWN.stop({ server, admin });
   unhandled.stop();
 });
 
 /** The one difference of `fuseReads`: GET of a key of another type. */
-function isFusedDifference(theirs: string, mine: string): boolean {
-  return theirs.includes('WRONGTYPE') && (mine === 'resolved null' || mine === 'called [null, null]');
-}
+const isFusedDifference = (theirs: string, mine: string): boolean =>
+  theirs.includes('WRONGTYPE') && (mine === 'resolved null' || mine === 'called [null, null]');
 
 /** A plain and a coalesced client; new ones after a mismatch, which may have left them in disorder. */
 class Pair {
@@ -219,11 +214,7 @@ class Pair {
   }
 
   private async run(client: Client, program: Program, dbs: readonly [number, number]) {
-    await admin.reset(
-      dbs,
-      this.variant.keyPrefix,
-      program.scriptsLoaded ? Object.values(SCRIPTS).map(({ lua }) => lua) : [],
-    );
+    await admin.reset(dbs, this.variant.keyPrefix, program.scriptsLoaded ? LUA : []);
     await invoke(client, 'unwatch', []);
     await invoke(client, 'select', [dbs[0]]);
     await unhandled.take();

@@ -1,10 +1,10 @@
 /** Random programs of fused reads against servers that refuse: ACLs, full memory, lost connections. */
-import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { Redis as Admin } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { coalesce } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect } from 'vitest';
+import { describePrograms, programsOf, SEED } from '../helpers/fidelity/profiles.js';
 import {
   type Fate,
   HASHES,
@@ -14,7 +14,7 @@ import {
   refusingPrograms,
   runRefusing,
 } from '../helpers/fidelity/refusing-program.js';
-import { type Client, HOSTS, ready } from '../helpers/hosts.js';
+import { HOSTS, ready } from '../helpers/hosts.js';
 import { FaultyProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import { share } from '../helpers/share.js';
@@ -22,9 +22,7 @@ import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings('COALESCE_WARN_FUSE');
 
-/** For each variant; `REFUSING_PROGRAMS` asks for more. */
-const PROGRAMS = Number(process.env.REFUSING_PROGRAMS ?? 16);
-const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const PROGRAMS = programsOf('REFUSING', 16);
 const SETTLES_WITHIN_MS = 20_000;
 
 const OPTIONS: readonly CoalesceOptions[] = [
@@ -82,16 +80,6 @@ class World {
   }
 }
 
-const worlds: Record<'plain' | 'fused', World> = {} as never;
-beforeAll(async () => {
-  console.log(`refusing programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
-  [worlds.plain, worlds.fused] = await Promise.all([World.start(), World.start()]);
-});
-afterAll(async () => {
-  await worlds.plain?.stop();
-  await worlds.fused?.stop();
-});
-
 /** Of a read: the reply names the database and the key, or is an error, or null. */
 function isOfAnother({ call, outcome, db, again }: Fate): boolean {
   const [, name, rest = ''] = /^\["(\w+)", (.*)\]$/.exec(call) ?? [];
@@ -116,8 +104,8 @@ function isTolerated(theirs: Fate, mine: Fate): boolean {
   return (mine.overtaken || mayNot) && !isOfAnother(mine);
 }
 
-const VARIANTS = HOSTS.flatMap((host) =>
-  OPTIONS.map((options, index) => [host.name, JSON.stringify(options), host, options, index] as const),
+const cases = HOSTS.flatMap((host) =>
+  OPTIONS.map((options) => [`${host.name}, ${JSON.stringify(options)}`, { host, options }] as const),
 );
 
 /** Run first: whatever is drawn, some reads are fused. */
@@ -135,70 +123,67 @@ const FUSING: RefusingProgram = {
   ],
 };
 
-describe('on a server that refuses', () => {
-  it.each(share(VARIANTS, 3, SEED))(
-    '%s: fused reads are as on a plain client with %s',
-    async (_, __, host, options, index) => {
-      let fused = 0;
-      let tolerated = 0;
-      const run = async (kind: 'plain' | 'fused', program: RefusingProgram) => {
-        const world = worlds[kind];
-        await world.reset(program.keyPrefix);
-        const client = new host.Redis(world.proxy.url, {
-          username: 'user',
-          password: 'any',
-          protocol: program.protocol,
-          keyPrefix: program.keyPrefix,
-          retryStrategy: () => 1,
-          // Without it iovalkey sends commands again before this package sees that.
-          enableReadyCheck: host.name === 'iovalkey' || program.checksReady,
-        });
-        client.on('error', () => {});
-        if (kind === 'fused') coalesce(client, { fuseReads: true, ...options });
-        await ready(client as Client);
-        const outcomes = await runRefusing(client as Client, program, world, SETTLES_WITHIN_MS);
-        if ('coalescer' in client) {
-          const stats = (
-            client as never as { coalescer: { stats(): { fusedReads: number; inFlight: number } } }
-          ).coalescer.stats();
-          fused += stats.fusedReads;
-          expect(stats.inFlight).toBe(0);
-        }
-        client.disconnect();
-        return outcomes;
-      };
-      await fc.assert(
-        fc.asyncProperty(refusingPrograms, async (program) => {
-          const [plain, mine] = await Promise.all([run('plain', program), run('fused', program)]);
-          const found: string[] = [];
-          for (const [at, fate] of mine.fates.entries()) {
-            const theirs = plain.fates[at] as Fate;
-            if (fate.outcome === theirs.outcome) continue;
-            if (isTolerated(theirs, fate)) tolerated += 1;
-            else found.push(`${fate.turn} ${fate.call}: ${theirs.outcome} / ${fate.outcome}`);
-          }
-          if (plain.fates.length !== mine.fates.length) found.push('another number of calls');
-
-          const order = ({ settled }: typeof plain) =>
-            settled
-              .filter(
-                ({ ordered, turn }) =>
-                  ordered &&
-                  options.shareReads === undefined &&
-                  !mayRefuse(program, turn) &&
-                  program.turns[turn]?.loses === 'nothing',
-              )
-              .map(({ turn, call }) => `${turn} ${call}`);
-          expect(found.join('\n')).toBe('');
-          expect(order(mine)).toEqual(order(plain));
-        }),
-        { numRuns: PROGRAMS, seed: SEED + index, examples: [[FUSING]] },
-      );
+describePrograms({
+  name: 'refusing programs',
+  expects: 'on a server that refuses, fused reads are as on a plain client: %s',
+  cases: share(cases, 3, SEED),
+  programs: refusingPrograms,
+  first: [FUSING],
+  runs: PROGRAMS,
+  ms: 500,
+  shrinks: true,
+  start: async () => ({ plain: await World.start(), fused: await World.start() }),
+  stop: async ({ plain, fused }) => {
+    await plain.stop();
+    await fused.stop();
+  },
+  prepare: async (worlds, { host, options }) => {
+    let fused = 0;
+    let tolerated = 0;
+    const run = async (kind: 'plain' | 'fused', program: RefusingProgram) => {
+      const world = worlds[kind];
+      await world.reset(program.keyPrefix);
+      const client = new host.Redis(world.proxy.url, {
+        username: 'user',
+        password: 'any',
+        protocol: program.protocol,
+        keyPrefix: program.keyPrefix,
+        retryStrategy: () => 1,
+        // Without it iovalkey sends commands again before this package sees that.
+        enableReadyCheck: host.name === 'iovalkey' || program.checksReady,
+      });
+      client.on('error', () => {});
+      const coalesced = kind === 'fused' ? coalesce(client, { fuseReads: true, ...options }) : undefined;
+      await ready(client);
+      const fates = await runRefusing(client, program, world, SETTLES_WITHIN_MS);
+      const { fusedReads = 0, inFlight = 0 } = coalesced?.coalescer.stats() ?? {};
+      fused += fusedReads;
+      expect(inFlight).toBe(0);
+      client.disconnect();
+      return fates;
+    };
+    const compare = async (program: RefusingProgram) => {
+      const [plain, mine] = await Promise.all([run('plain', program), run('fused', program)]);
+      const found: string[] = [];
+      for (const [at, fate] of mine.all.entries()) {
+        const theirs = plain.all[at] as Fate;
+        if (fate.outcome === theirs.outcome) continue;
+        if (isTolerated(theirs, fate)) tolerated += 1;
+        else found.push(`${fate.turn} ${fate.call}: ${theirs.outcome} / ${fate.outcome}`);
+      }
+      if (plain.all.length !== mine.all.length) found.push('another number of calls');
+      const isOrdered = ({ ordered, turn }: Fate) =>
+        ordered && !options.shareReads && !mayRefuse(program, turn) && program.turns[turn]?.loses === 'nothing';
+      const order = ({ settled }: typeof plain) => settled.filter(isOrdered).map(({ turn, call }) => `${turn} ${call}`);
+      expect(found.join('\n')).toBe('');
+      expect(order(mine)).toEqual(order(plain));
+    };
+    const end = () => {
       console.log(`${PROGRAMS} programs, ${fused} fused reads, ${tolerated} tolerated differences`);
       expect(fused).toBeGreaterThan(0);
-    },
-    60_000 + PROGRAMS * 500,
-  );
+    };
+    return [compare, end];
+  },
 });
 
 /** Whether the user may lack a right in this turn. */

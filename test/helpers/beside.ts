@@ -7,20 +7,16 @@ export type Kind = 'plain' | 'coalesced';
 export const KINDS = ['plain', 'coalesced'] as const;
 
 /** A plain client or a coalesced one, which is disconnected when the running test ends. */
-export function createAs(
+export const createAs = (
   kind: Kind,
   host: Host,
   url: string,
   options: RedisOptions = {},
   coalesceOptions: CoalesceOptions = {},
-): Client {
-  return kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options, coalesceOptions);
-}
+): Client => (kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options, coalesceOptions));
 
 /** The same, ready: the fast path of a coalesced one is, too. */
-export function connectAs(...asked: Parameters<typeof createAs>): Promise<Client> {
-  return ready(createAs(...asked));
-}
+export const connectAs = (...asked: Parameters<typeof createAs>): Promise<Client> => ready(createAs(...asked));
 
 /**
  * Plays a scene with plain clients, then with coalesced ones, and expects the same of both; returns what plain ones

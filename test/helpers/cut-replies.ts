@@ -15,9 +15,7 @@ import { issue, repliesOf, type Step } from './reply-programs.js';
 import { bulk, bytes, cutAt } from './resp.js';
 
 /** Exactly `length` bytes of `unit`, over and over; the last one may well be cut in the middle of a character. */
-export function filled(unit: string | Buffer, length: number): Buffer {
-  return Buffer.alloc(length, unit);
-}
+export const filled = (unit: string | Buffer, length: number): Buffer => Buffer.alloc(length, unit);
 
 /** What is malformed UTF-8 in one way or another, and where it is cut. */
 const BROKEN = Buffer.from('c32841f09f90e282fffeeda080c0aff490808080d0b6d0', 'hex');
@@ -32,11 +30,7 @@ export const UNITS: Readonly<Record<string, string | Buffer>> = {
   'with NUL and a byte order mark': '\uFEFF\u0000é',
 };
 
-interface Setting {
-  readonly title: string;
-  readonly protocol: 2 | 3;
-  readonly options: FakeOptions;
-}
+type Setting = { readonly title: string; readonly protocol: 2 | 3; readonly options: FakeOptions };
 
 /** Every way in which a connection's host can read replies, under every protocol it speaks. */
 export const SETTINGS: readonly Setting[] = REPLY_MODES.flatMap(({ host: hostName, mode, title }) => {
@@ -124,10 +118,7 @@ export function oursAmong(steps: readonly Step[], chunks: readonly Buffer[]): nu
   }).length;
 }
 
-interface Header {
-  readonly at: number;
-  readonly length: number;
-}
+type Header = { readonly at: number; readonly length: number };
 
 /** The header lines of a string or of an array of strings. */
 function headersIn(reply: Buffer): Header[] {
@@ -158,11 +149,7 @@ export interface Interruption {
   does(connection: FakeConnection & { client: Partial<Coalesced> }): unknown;
 }
 
-export interface Outcome {
-  readonly seen: Seen[];
-  readonly written: string;
-  readonly fast: number;
-}
+export type Outcome = { readonly seen: Seen[]; readonly written: string; readonly fast: number };
 
 /** Like `runProgram`, with something that happens on the way. */
 export async function play(

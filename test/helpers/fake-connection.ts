@@ -73,10 +73,7 @@ export interface FakeOptions extends RedisOptions {
   readonly coalesce?: CoalesceOptions | undefined;
 }
 
-export interface FakeConnection {
-  readonly client: IORedis;
-  readonly socket: FakeSocket;
-}
+export type FakeConnection = { readonly client: IORedis; readonly socket: FakeSocket };
 
 /** The hosts' classes, as ioredis 6's: the tests call what all of them have. */
 export const HOSTS: Readonly<Record<HostName, typeof IORedis>> = {
@@ -120,12 +117,11 @@ export async function connectFake({
 }
 
 /** The same with a coalesced client. */
-export async function coalescedFake(
+export const coalescedFake = async (
   options: CoalesceOptions,
   rest: Omit<FakeOptions, 'coalesce'> = {},
-): Promise<FakeConnection & { readonly client: IORedis & Coalesced }> {
-  return (await connectFake({ ...rest, coalesce: options })) as FakeConnection & { client: IORedis & Coalesced };
-}
+): Promise<FakeConnection & { readonly client: IORedis & Coalesced }> =>
+  (await connectFake({ ...rest, coalesce: options })) as FakeConnection & { client: IORedis & Coalesced };
 
 /** Ends a client that was made here, and waits until what was in flight is rejected. */
 export async function disconnectFake({ client, socket }: FakeConnection): Promise<void> {

@@ -110,15 +110,11 @@ function outcomeOf(result: PromiseSettledResult<unknown>): Outcome {
 const { setTimeout } = globalThis;
 
 export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
+  return new Promise((resolve) => void setTimeout(resolve, ms));
 }
 
 /** Waits until a schedule function that was asked for a flush has been called. */
-export function ticked(): Promise<void> {
-  return new Promise((resolve) => process.nextTick(resolve));
-}
+export const ticked = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
 
 /** Waits until `condition` holds. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 20_000): Promise<void> {

@@ -7,24 +7,20 @@ export interface Heading {
 }
 
 /** Without the content of code blocks, where `#` begins a comment and brackets are no links. */
-function withoutCode(text: string): string {
-  return text.replaceAll(/^```[\s\S]*?^```$/gm, '');
-}
+const withoutCode = (text: string): string => text.replaceAll(/^```[\s\S]*?^```$/gm, '');
 
-export function headings(text: string): Heading[] {
-  return [...withoutCode(text).matchAll(/^(#+) (.+)$/gm)].map(([, marks = '', heading = '']) => ({
+export const headings = (text: string): Heading[] =>
+  [...withoutCode(text).matchAll(/^(#+) (.+)$/gm)].map(([, marks = '', heading = '']) => ({
     level: marks.length,
     text: heading,
   }));
-}
 
 /** The anchor that GitHub and npm give a heading; a second one of the same text gets `-1`, see `anchors`. */
-export function slugOf(heading: string): string {
-  return heading
+export const slugOf = (heading: string): string =>
+  heading
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
     .replaceAll(' ', '-');
-}
 
 export function anchors(text: string): Set<string> {
   const found = new Map<string, number>();

@@ -6,11 +6,7 @@ import type {} from './global-setup.js';
 export { type RedisServer, type StartOptions, startRedis as startServer } from '../../tools/redis-server.js';
 
 /** The server that all test files of this run share. */
-export function redisUrl(): string {
-  return inject('redisUrl');
-}
+export const redisUrl = (): string => inject('redisUrl');
 
 /** A key prefix that no other test, file or run uses. */
-export function uniquePrefix(name: string): string {
-  return `${name}:${randomBytes(6).toString('hex')}:`;
-}
+export const uniquePrefix = (name: string): string => `${name}:${randomBytes(6).toString('hex')}:`;

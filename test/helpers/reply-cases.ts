@@ -11,9 +11,12 @@ export interface ReplyCase {
   readonly decodedBy: 'us' | 'host' | 'either';
 }
 
-function resp2(title: string, bytes: string | Buffer, decodedBy: ReplyCase['decodedBy'] = 'us'): ReplyCase {
-  return { title, bytes: Buffer.from(bytes), resp3: false, decodedBy };
-}
+const resp2 = (title: string, bytes: string | Buffer, decodedBy: ReplyCase['decodedBy'] = 'us'): ReplyCase => ({
+  title,
+  bytes: Buffer.from(bytes),
+  resp3: false,
+  decodedBy,
+});
 
 function resp3(title: string, bytes: string | Buffer, decodedBy: ReplyCase['decodedBy'] = 'us'): ReplyCase {
   return { title, bytes: Buffer.from(bytes), resp3: true, decodedBy };
@@ -125,8 +128,8 @@ const plain3: fc.Arbitrary<Buffer> = fc.oneof(
     .map((v) => Buffer.from(v)),
 );
 
-function tree(leaf: fc.Arbitrary<Buffer>, markers: readonly ('*' | '~' | '%')[]): fc.Arbitrary<Buffer> {
-  return fc.letrec<{ reply: Buffer }>((tie) => {
+const tree = (leaf: fc.Arbitrary<Buffer>, markers: readonly ('*' | '~' | '%')[]): fc.Arbitrary<Buffer> =>
+  fc.letrec<{ reply: Buffer }>((tie) => {
     const elements = fc.array(tie('reply'), { maxLength: 4 });
     const pairs = fc.array(fc.tuple(text.map(bulk), tie('reply')), { maxLength: 3 });
     return {
@@ -141,7 +144,6 @@ function tree(leaf: fc.Arbitrary<Buffer>, markers: readonly ('*' | '~' | '%')[])
       ),
     };
   }).reply;
-}
 
 /** Any reply that is a value. */
 export const anyReply2 = tree(plain, ['*']);

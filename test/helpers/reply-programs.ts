@@ -7,10 +7,7 @@ import { anyReply2, anyReply3 } from './reply-cases.js';
 import { aggregate, bulk, bytes } from './resp.js';
 
 /** One command and its reply; without a command, a push that answers none. */
-export interface Step {
-  readonly command?: readonly [method: string, ...args: string[]];
-  readonly reply: string | Buffer;
-}
+export type Step = { readonly command?: readonly [method: string, ...args: string[]]; readonly reply: string | Buffer };
 
 export interface Outcome {
   readonly seen: Seen[];
@@ -28,9 +25,7 @@ export const SUBSCRIBE: Step = {
   reply: aggregate('>', [bulk('subscribe'), bulk('news'), ':1\r\n']),
 };
 
-export function repliesOf(steps: readonly Step[]): Buffer {
-  return Buffer.concat(steps.map(({ reply }) => bytes(reply)));
-}
+export const repliesOf = (steps: readonly Step[]): Buffer => Buffer.concat(steps.map(({ reply }) => bytes(reply)));
 
 export function issue(client: IORedis, witness: Witness, steps: readonly Step[]): void {
   const methods = client as unknown as Record<string, (...args: string[]) => Promise<unknown>>;

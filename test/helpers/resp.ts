@@ -1,14 +1,9 @@
 /** Bytes of RESP, and the ways in which a network may cut them. */
 
-export interface CutWay {
-  readonly way: string;
-  readonly chunks: Buffer[];
-}
+export type CutWay = { readonly way: string; readonly chunks: Buffer[] };
 
 /** Text in which each character is a byte. */
-export function bytes(text: string | Buffer): Buffer {
-  return typeof text === 'string' ? Buffer.from(text, 'latin1') : text;
-}
+export const bytes = (text: string | Buffer): Buffer => (typeof text === 'string' ? Buffer.from(text, 'latin1') : text);
 
 export function bulk(value: string | Buffer): Buffer {
   const content = Buffer.from(value);
@@ -27,9 +22,7 @@ export function cutAt(whole: Buffer, positions: readonly number[]): Buffer[] {
   return edges.slice(1).map((edge, index) => Buffer.from(whole.subarray(edges[index], edge)));
 }
 
-function byteByByte(whole: Buffer): Buffer[] {
-  return Array.from(whole, (byte) => Buffer.from([byte]));
-}
+const byteByByte = (whole: Buffer): Buffer[] => Array.from(whole, (byte) => Buffer.from([byte]));
 
 /** Whole, byte by byte, and in two at every boundary. */
 export function* everyCut(whole: Buffer): Generator<CutWay> {

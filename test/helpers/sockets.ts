@@ -64,6 +64,5 @@ function pairs(chunks: Chunks): Buffer[] {
 }
 
 /** The names of the commands in request bytes, in order. */
-export function commandNames(text: string): string[] {
-  return [...text.matchAll(/\*\d+\r\n\$\d+\r\n([^\r]*)\r\n/g)].map((match) => (match[1] as string).toLowerCase());
-}
+export const commandNames = (text: string): string[] =>
+  [...text.matchAll(/\*\d+\r\n\$\d+\r\n([^\r]*)\r\n/g)].map((match) => (match[1] as string).toLowerCase());

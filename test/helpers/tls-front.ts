@@ -3,10 +3,7 @@ import { createServer, type TlsOptions } from 'node:tls';
 import { generate } from 'selfsigned';
 import { onTestFinished } from 'vitest';
 
-export interface Certificate {
-  readonly key: string;
-  readonly cert: string;
-}
+export type Certificate = { readonly key: string; readonly cert: string };
 
 /** A certificate that signs itself. */
 export async function certificate(name: string, { from, to }: { from?: Date; to?: Date } = {}): Promise<Certificate> {
@@ -34,9 +31,7 @@ export async function startTlsFront(url: string, options: TlsOptions): Promise<{
     const server = connect(Number(port), hostname);
     keep(client);
     keep(server);
-    client.on('data', () => {
-      reached += 1;
-    });
+    client.on('data', () => void reached++);
     client.pipe(server).pipe(client);
   });
   front.on('tlsClientError', () => {});

@@ -5,9 +5,7 @@ export function expectWarnings(...codes: string[]): void {
   for (const code of codes) expected.add(code);
 }
 
-export function isExpected({ code, name }: Error & { code?: string }): boolean {
-  return expected.has(code ?? name);
-}
+export const isExpected = ({ code, name }: Error & { code?: string }): boolean => expected.has(code ?? name);
 
 /** Another file may run in the same process. */
 export function forgetExpectedWarnings(): void {

@@ -11,7 +11,5 @@ export function watchBatches(moment: Moment, listener: (event: BatchEvent) => vo
   const channel = tracingChannel<string, BatchEvent>(CHANNELS.BATCH)[moment];
   const onEvent = (event: unknown): void => listener(event as BatchEvent);
   channel.subscribe(onEvent);
-  onTestFinished(() => {
-    channel.unsubscribe(onEvent);
-  });
+  onTestFinished(() => void channel.unsubscribe(onEvent));
 }

@@ -12,9 +12,7 @@ describe.each(HOSTS)('$name without autoResendUnfulfilledCommands', (host) => {
     onTestFinished(() => proxy.close());
     const client = await ready(create(proxy.url));
     let connections = 0;
-    client.on('ready', () => {
-      connections += 1;
-    });
+    client.on('ready', () => void connections++);
     const answered = [client.echo('before'), cold(client, 'ECHO', 'before, cold')];
     await Promise.all(answered);
     proxy.halfOpen();

@@ -26,9 +26,8 @@ import { collectUncaught } from '../helpers/uncaught.js';
 
 const prefix = uniquePrefix('invariants-of-flow');
 
-function create(options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> {
-  return ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
-}
+const create = (options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> =>
+  ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
 
 /** A schedule whose flushes the test runs by hand, once it has taken over. */
 function handSchedule(): { schedule: (flush: () => void) => void; flushes: (() => void)[]; takeOver(): void } {
@@ -101,9 +100,7 @@ describe('Invariant 7: user code never unwinds the reader', () => {
       const client = await connectAs(kind, host, redisUrl());
       const key = `${prefix}${kind}`;
       let closes = 0;
-      client.on('close', () => {
-        closes += 1;
-      });
+      client.on('close', () => void closes++);
       const sent: Promise<unknown>[] = [];
       commands.setReplyTransformer('get', (value) => {
         sent.push(cold(client, 'ECHO', 'x'), cold(client, 'ECHO', 'y'));
@@ -191,28 +188,25 @@ describe('Invariant 9: when the host drops its data listener, our reader stops a
     HOSTS.flatMap((host) =>
       (host === ioredis6 ? ['?\r\n'] : ['?\r\n', '_\r\n']).map((bad) => [host.name, bad, host] as const),
     ),
-  )(
-    'a command that an error listener issues is not answered from the rest of the chunk: %s, %j',
-    async (_, bad, host) => {
-      const plain = await expectAsPlain(async (kind) => {
-        const server = await startScriptedServer((command, connection) => {
-          if (handshake(command) !== undefined) return handshake(command);
-          if (connection > 1) return bulk(`resent ${command[1]}`);
-          return `${bulk('own')}${bad}${bulk('wrong').repeat(5)}`;
-        });
-        const options: RedisOptions = host === ioredis6 ? { protocol: 2 } : {};
-        options.retryStrategy = () => 5;
-        const client = await connectAs(kind, host, server.url, options);
-        const issued: Promise<unknown>[] = [];
-        client.once('error', () => {
-          issued.push(client.echo('fast from the listener'), cold(client, 'ECHO', 'cold from the listener'));
-        });
-        const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
-        return [settled, await outcomesWithin(100, issued), await outcomes([client.echo('later')])];
+  )('a command of an error listener is not answered from the rest of the chunk: %s, %j', async (_, bad, host) => {
+    const plain = await expectAsPlain(async (kind) => {
+      const server = await startScriptedServer((command, connection) => {
+        if (handshake(command) !== undefined) return handshake(command);
+        if (connection > 1) return bulk(`resent ${command[1]}`);
+        return `${bulk('own')}${bad}${bulk('wrong').repeat(5)}`;
       });
-      expect(JSON.stringify(plain)).not.toContain('wrong');
-    },
-  );
+      const options: RedisOptions = host === ioredis6 ? { protocol: 2 } : {};
+      options.retryStrategy = () => 5;
+      const client = await connectAs(kind, host, server.url, options);
+      const issued: Promise<unknown>[] = [];
+      client.once('error', () => {
+        issued.push(client.echo('fast from the listener'), cold(client, 'ECHO', 'cold from the listener'));
+      });
+      const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
+      return [settled, await outcomesWithin(100, issued), await outcomes([client.echo('later')])];
+    });
+    expect(JSON.stringify(plain)).not.toContain('wrong');
+  });
 
   it('reads no more of the chunk after removeAllListeners("data"), and encodes nothing', async () => {
     const client = await create({}, { protocol: 3, retryStrategy: null as never });

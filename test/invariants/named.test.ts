@@ -13,11 +13,10 @@ const invariants = [...section.matchAll(/^(\d+)\. (?:\*\*(.*?)\*\*)?/gm)].map(
 );
 
 /** `Invariant 6`, `invariants 1 and 10`: the numbers in a comment or a title. */
-function numbersIn(text: string): number[] {
-  return [...text.matchAll(/\binvariants? (\d+(?:(?:, | and )\d+)*)/gi)].flatMap(([, list]) =>
+const numbersIn = (text: string): number[] =>
+  [...text.matchAll(/\binvariants? (\d+(?:(?:, | and )\d+)*)/gi)].flatMap(([, list]) =>
     (list as string).match(/\d+/g)!.map(Number),
   );
-}
 
 function textsOf(folder: string, suffix: string): string[] {
   const path = join(ROOT, folder);

@@ -23,27 +23,24 @@ import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
 const prefix = uniquePrefix('invariants');
 
-function create(options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> {
-  return ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
-}
+const create = (options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> =>
+  ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
 
 /** A command of every way to the wire, with a text of its own in it. */
-function everyWay(client: Client, tag: string): Promise<unknown>[] {
-  return [
-    client.echo(`${tag} ascii`),
-    client.echo(`${tag} ä`),
-    client.echo(`${tag} ascii again`),
-    cold(client, 'ECHO', `${tag} cold`),
-    client.echo(`${tag} é€😀`),
-    client.echo(`${tag} large `.repeat(800)),
-    client.echo(Buffer.from(`${tag} buffer`)),
-    client.pipeline().echo(`${tag} piped é`).echo(`${tag} piped`).exec(),
-    client.echo(`${tag} behind é`),
-    cold(client, 'ECHO', Buffer.from(`${tag} cold buffer`)),
-    client.multi().echo(`${tag} in multi`).exec(),
-    client.echo(`${tag} last`),
-  ];
-}
+const everyWay = (client: Client, tag: string): Promise<unknown>[] => [
+  client.echo(`${tag} ascii`),
+  client.echo(`${tag} ä`),
+  client.echo(`${tag} ascii again`),
+  cold(client, 'ECHO', `${tag} cold`),
+  client.echo(`${tag} é€😀`),
+  client.echo(`${tag} large `.repeat(800)),
+  client.echo(Buffer.from(`${tag} buffer`)),
+  client.pipeline().echo(`${tag} piped é`).echo(`${tag} piped`).exec(),
+  client.echo(`${tag} behind é`),
+  cold(client, 'ECHO', Buffer.from(`${tag} cold buffer`)),
+  client.multi().echo(`${tag} in multi`).exec(),
+  client.echo(`${tag} last`),
+];
 
 /** Commands as their RESP, in the order of the queue. */
 function queued(client: Client): string {
@@ -192,72 +189,61 @@ describe('Invariant 3: each caller gets the reply to its own command, or an erro
   });
 });
 
-describe('Invariant 4: a split reply has one owner', () => {
-  it.each([1, 2, 3, 4, 5, 7, 11, 13, 64])('values are right with chunks of %i bytes', async (size) => {
-    const proxy = await startProxy(redisUrl());
-    for (const host of HOSTS) {
-      const client = await ready(host.createCoalesced(proxy.url));
-      proxy.cutRepliesInto(size);
-      const lookalike = '$3\r\nfoo\r\n*1\r\n:1\r\n-ERR no\r\n';
-      const texts = Array.from({ length: 30 }, (_, n) => `${n} ${n % 3 === 0 ? lookalike : 'é'}`);
-      const replies = texts.map((text, n) => (n % 4 === 3 ? cold(client, 'ECHO', text) : client.echo(text)));
-      const errors = outcomes([
-        client.call('NO'),
-        client.incr(`${prefix}none`, 'too many' as never),
-        client.echo('own'),
-      ]);
-      expect(await Promise.all(replies)).toEqual(texts);
-      expect((await errors)[2]).toEqual({ value: 'own' });
-      proxy.cutRepliesInto(Number.POSITIVE_INFINITY);
-    }
-  });
+it.each([1, 2, 3, 4, 5, 7, 11, 13, 64])('Invariant 4: a split reply has one owner, in chunks of %i', async (size) => {
+  const proxy = await startProxy(redisUrl());
+  for (const host of HOSTS) {
+    const client = await ready(host.createCoalesced(proxy.url));
+    proxy.cutRepliesInto(size);
+    const lookalike = '$3\r\nfoo\r\n*1\r\n:1\r\n-ERR no\r\n';
+    const texts = Array.from({ length: 30 }, (_, n) => `${n} ${n % 3 === 0 ? lookalike : 'é'}`);
+    const replies = texts.map((text, n) => (n % 4 === 3 ? cold(client, 'ECHO', text) : client.echo(text)));
+    const errors = outcomes([client.call('NO'), client.incr(`${prefix}none`, 'too many' as never), client.echo('own')]);
+    expect(await Promise.all(replies)).toEqual(texts);
+    expect((await errors)[2]).toEqual({ value: 'own' });
+    proxy.cutRepliesInto(Number.POSITIVE_INFINITY);
+  }
 });
 
 describe.each(HOSTS)('Invariant 5: an entry can always be re-sent: $name', (host) => {
   const k = `${prefix}resent:${host.name}`;
 
-  function program(client: Client): Promise<unknown>[] {
-    return [
-      client.set(k, 'é€😀'),
-      client.get(k),
-      client.getBuffer(k),
-      client.set(k, Buffer.from([0, 255, 13, 10])),
-      client.getBuffer(k),
-      client.set(k, 12.5),
-      client.get(k),
-      client.incr(k),
-      client.hset(`${k}:h`, { a: '1', b: 'é', __proto__x: '' }),
-      client.hgetall(`${k}:h`),
-      client.hgetallBuffer(`${k}:h`),
-      client.hmget(`${k}:h`, 'a', 'none', 'b'),
-      client.mget([k, `${k}:none`]),
-      client.zadd(`${k}:z`, 1.5, 'one', 2, 'two'),
-      client.zscore(`${k}:z`, 'one'),
-      client.zrange(`${k}:z`, '0', '-1', 'WITHSCORES'),
-      client.xlen(`${k}:x`),
-      client.echo('x'.repeat(20_000)),
-      client.del(k, `${k}:h`, `${k}:z`),
-    ];
-  }
+  const program = (client: Client): Promise<unknown>[] => [
+    client.set(k, 'é€😀'),
+    client.get(k),
+    client.getBuffer(k),
+    client.set(k, Buffer.from([0, 255, 13, 10])),
+    client.getBuffer(k),
+    client.set(k, 12.5),
+    client.get(k),
+    client.incr(k),
+    client.hset(`${k}:h`, { a: '1', b: 'é', __proto__x: '' }),
+    client.hgetall(`${k}:h`),
+    client.hgetallBuffer(`${k}:h`),
+    client.hmget(`${k}:h`, 'a', 'none', 'b'),
+    client.mget([k, `${k}:none`]),
+    client.zadd(`${k}:z`, 1.5, 'one', 2, 'two'),
+    client.zscore(`${k}:z`, 'one'),
+    client.zrange(`${k}:z`, '0', '-1', 'WITHSCORES'),
+    client.xlen(`${k}:x`),
+    client.echo('x'.repeat(20_000)),
+    client.del(k, `${k}:h`, `${k}:z`),
+  ];
 
-  it.each([{}, { keyPrefix: `${prefix}keyPrefix:` }])(
-    'a re-sent entry gets what a plain client gets, with options %o',
-    async (options) => {
-      const proxy = await startProxy(redisUrl());
-      const plain = await outcomes(program(await ready(host.create(redisUrl(), options as RedisOptions))));
-      const client = await ready(
-        host.createCoalesced(proxy.url, { ...(options as RedisOptions), retryStrategy: () => 5 }),
-      );
-      const { fastCommands } = client.coalescer.stats();
-      // The connection is lost before the commands are executed, so all values come from the second time.
-      proxy.swallowRequests();
-      const settled = outcomes(program(client));
-      await sleep(5);
-      // Host: iovalkey's argument transformers are of another kind, so what they apply to is left to it.
-      expect(client.coalescer.stats().fastCommands).toBeGreaterThanOrEqual(fastCommands + plain.length - 1);
-      proxy.reset();
-      expect(await settled).toEqual(plain);
-      expect(proxy.connections).toBe(2);
-    },
-  );
+  it.each([{}, { keyPrefix: `${prefix}keyPrefix:` }])('it gets what a plain client gets, with %o', async (options) => {
+    const proxy = await startProxy(redisUrl());
+    const plain = await outcomes(program(await ready(host.create(redisUrl(), options as RedisOptions))));
+    const client = await ready(
+      host.createCoalesced(proxy.url, { ...(options as RedisOptions), retryStrategy: () => 5 }),
+    );
+    const { fastCommands } = client.coalescer.stats();
+    // The connection is lost before the commands are executed, so all values come from the second time.
+    proxy.swallowRequests();
+    const settled = outcomes(program(client));
+    await sleep(5);
+    // Host: iovalkey's argument transformers are of another kind, so what they apply to is left to it.
+    expect(client.coalescer.stats().fastCommands).toBeGreaterThanOrEqual(fastCommands + plain.length - 1);
+    proxy.reset();
+    expect(await settled).toEqual(plain);
+    expect(proxy.connections).toBe(2);
+  });
 });

@@ -8,9 +8,8 @@ import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
 const prefix = uniquePrefix('invariants-of-sharing');
 
-function create(options: CoalesceOptions): Promise<CoalescedClient> {
-  return ready(ioredis6.createCoalesced(redisUrl(), {}, options));
-}
+const create = (options: CoalesceOptions): Promise<CoalescedClient> =>
+  ready(ioredis6.createCoalesced(redisUrl(), {}, options));
 
 describe('Invariant 6: no write between a leader and its followers', () => {
   const k = `${prefix}shared`;
@@ -106,38 +105,35 @@ describe('Invariant 11: no sharing of reads from MULTI to EXEC or DISCARD, nor o
   it.each<[CoalesceOptions, sent: string, sharedReads: number]>([
     [{}, ...SHARED_OUTSIDE],
     [{ maxInFlight: 2 }, ...SHARED_OUTSIDE],
-  ])(
-    'shares nothing in a transaction that is sent command by command, with options %o',
-    async (options, sent, shared) => {
-      const client = await create({ shareReads: true, ...options });
-      await client.set(k, '1');
-      const spy = spyOnSocket(client);
-      const replies = [
-        client.get(k),
-        client.get(k),
-        client.multi({ pipeline: false }),
-        client.get(k),
-        client.get(k),
-        client.exec(),
-        client.get(k),
-        client.get(k),
-        client.multi({ pipeline: false }),
-        client.get(k),
-        client.get(k),
-        client.discard(),
-        client.get(k),
-        client.get(k),
-      ];
-      const result = [null, '1'];
-      expect(await Promise.all(replies)).toEqual([
-        ...['1', '1', 'OK', 'QUEUED', 'QUEUED', [result, result]],
-        ...['1', '1', 'OK', 'QUEUED', 'QUEUED', 'OK', '1', '1'],
-      ]);
-      expect(commandNames(spy.text()).join(' ')).toBe(sent);
-      expect(client.coalescer.stats().sharedReads).toBe(shared);
-      await client.del(k);
-    },
-  );
+  ])('shares nothing in a transaction that is sent command by command, with %o', async (options, sent, shared) => {
+    const client = await create({ shareReads: true, ...options });
+    await client.set(k, '1');
+    const spy = spyOnSocket(client);
+    const replies = [
+      client.get(k),
+      client.get(k),
+      client.multi({ pipeline: false }),
+      client.get(k),
+      client.get(k),
+      client.exec(),
+      client.get(k),
+      client.get(k),
+      client.multi({ pipeline: false }),
+      client.get(k),
+      client.get(k),
+      client.discard(),
+      client.get(k),
+      client.get(k),
+    ];
+    const result = [null, '1'];
+    expect(await Promise.all(replies)).toEqual([
+      ...['1', '1', 'OK', 'QUEUED', 'QUEUED', [result, result]],
+      ...['1', '1', 'OK', 'QUEUED', 'QUEUED', 'OK', '1', '1'],
+    ]);
+    expect(commandNames(spy.text()).join(' ')).toBe(sent);
+    expect(client.coalescer.stats().sharedReads).toBe(shared);
+    await client.del(k);
+  });
 
   it('shares nothing in a transaction that stays open over several batches', async () => {
     const client = await create({ shareReads: true });

@@ -27,9 +27,7 @@ const MAKERS: Readonly<Record<string, () => Copyable>> = {
   ),
 };
 
-function make(title: string): Copyable {
-  return endAfterTest((MAKERS[title] as () => Copyable)());
-}
+const make = (title: string): Copyable => endAfterTest((MAKERS[title] as () => Copyable)());
 
 function endAfterTest<T extends object>(client: T): T {
   const { on, disconnect } = client as unknown as { on(event: string, listener: () => void): void; disconnect(): void };

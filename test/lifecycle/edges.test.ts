@@ -84,22 +84,20 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
   });
 });
 
-describe('process.exit() in the same tick as a set', () => {
-  it.each(['', '.call'])('stores the value: redis%s', async (method) => {
-    const key = `${prefix}exit${method}`;
-    const index = new URL('../../src/index.ts', import.meta.url).href;
-    const program = `
+it.each(['', '.call'])('process.exit() in the same tick as a set: stores the value: redis%s', async (method) => {
+  const key = `${prefix}exit${method}`;
+  const index = new URL('../../src/index.ts', import.meta.url).href;
+  const program = `
       import { Redis } from '${index}';
       const redis = new Redis(process.env.TEST_URL);
       redis.once('ready', () => {
         ${method === '' ? 'redis.set(' : "redis.call('SET', "}process.env.TEST_KEY, 'stored');
         process.exit(0);
       });`;
-    await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-      env: { ...process.env, TEST_URL: redisUrl(), TEST_KEY: key },
-    });
-    await expectStored(ioredis6, key, 'stored');
+  await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+    env: { ...process.env, TEST_URL: redisUrl(), TEST_KEY: key },
   });
+  await expectStored(ioredis6, key, 'stored');
 });
 
 describe.each(HOSTS)('$name: coalesce()', (host) => {

@@ -37,8 +37,9 @@ function endInTheTick(ending: string): Scenario {
 }
 
 /** With replies on their way. */
-function endInFlight(ending: string): Scenario {
-  return async (scene) => {
+const endInFlight =
+  (ending: string): Scenario =>
+  async (scene) => {
     const { ready, mixed, note, track, admin } = scene;
     const client = await ready();
     const ends = new Promise((resolve) => client.once(ending === 'disconnect(true)' ? 'close' : 'end', resolve));
@@ -56,7 +57,6 @@ function endInFlight(ending: string): Scenario {
     await Promise.all([blocked, behind]);
     note('status', client.status);
   };
-}
 
 for (const ending of Object.keys(ENDINGS)) {
   describeScenarios(ending, HOSTS, {

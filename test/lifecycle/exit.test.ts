@@ -25,9 +25,7 @@ async function storedBy(orders: Omit<Orders, 'url' | 'serverPid' | 'prefix'>): P
   const { url, pid: serverPid } = server;
   const prefix = uniquePrefix('exit');
   const argument = JSON.stringify({ ...orders, url, serverPid, prefix });
-  await new Promise((resolve) => {
-    execFile(process.execPath, [program, argument], resolve);
-  });
+  await new Promise((resolve) => void execFile(process.execPath, [program, argument], resolve));
   process.kill(serverPid, 'SIGCONT');
   const admin = await ready(ioredis6.create(url));
   const keys = Array.from({ length: orders.writes }, (_, index) => `${prefix}${index}`);
@@ -77,15 +75,13 @@ describe.each(KINDS)('%s client: writes are stored', (kind) => {
   );
 });
 
-describe('stream.destroy() with more commands than maxInFlight', () => {
-  it('all of them have been handed to the socket by then', async () => {
-    const { client, socket } = await coalescedFake({ maxInFlight: 3 });
-    const names = Array.from({ length: 12 }, (_, index) => `key${index}`);
-    for (const [index, name] of names.entries()) {
-      (index % 3 === 1 ? client.call('SET', name, 'v') : client.set(name, index % 3 ? 'v' : 'é')).catch(() => {});
-    }
-    client.stream.destroy();
-    expect(socket.written.toString().match(/key\d+/g)).toEqual(names);
-    client.disconnect();
-  });
+it('stream.destroy() with more commands than maxInFlight: all of them have been handed to the socket by then', async () => {
+  const { client, socket } = await coalescedFake({ maxInFlight: 3 });
+  const names = Array.from({ length: 12 }, (_, index) => `key${index}`);
+  for (const [index, name] of names.entries()) {
+    (index % 3 === 1 ? client.call('SET', name, 'v') : client.set(name, index % 3 ? 'v' : 'é')).catch(() => {});
+  }
+  client.stream.destroy();
+  expect(socket.written.toString().match(/key\d+/g)).toEqual(names);
+  client.disconnect();
 });

@@ -7,12 +7,11 @@ import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server
 startServerOfScenes();
 
 /** A server that answers as scripted until it closes, and then, on the second connection, everything. */
-function closesAfter(replies: Readonly<Record<string, string>>) {
-  return startScriptedServer((command, connection) => {
+const closesAfter = (replies: Readonly<Record<string, string>>) =>
+  startScriptedServer((command, connection) => {
     const scripted = connection === 1 ? replies[command[1] ?? ''] : undefined;
     return scripted ?? handshake(command) ?? bulk(command[1] ?? '');
   });
-}
 
 describeScenarios('commands in flight when the connection is lost', HOSTS, {
   'autoResendUnfulfilledCommands: all kinds are sent again, in order': async ({ ready, mixed, url }) => {

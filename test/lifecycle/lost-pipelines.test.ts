@@ -8,14 +8,13 @@ import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server
 startServerOfScenes();
 
 /** A pipeline and a transaction between single commands, all of them fast. */
-function issue({ track }: Pick<Scene, 'track'>, client: Client, name: string): Promise<unknown> {
-  return Promise.all([
+const issue = ({ track }: Pick<Scene, 'track'>, client: Client, name: string): Promise<unknown> =>
+  Promise.all([
     track(`${name} before`, client.echo('a')),
     track(`${name} pipeline`, client.pipeline().set('k', 'v').incr('k').incr('n').get('n').exec()),
     track(`${name} multi`, client.multi().set('k', 'w').incr('n').get('k').exec()),
     track(`${name} behind`, client.get('n')),
   ]);
-}
 
 /** The client's next connection fails at once when something is written that holds this text. */
 function failNextConnectionAt(client: Client, text: string): void {

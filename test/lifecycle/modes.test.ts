@@ -12,82 +12,80 @@ import { startProxy } from '../helpers/proxy.js';
 
 startServerOfScenes();
 
-function subscriber(protocol: { protocol?: 2 | 3 }): Scenarios {
-  return {
-    'commands of every kind around subscribe and unsubscribe': async ({ ready, track, mixed }) => {
-      const client = await ready(protocol);
-      const replies = [
-        mixed(client, 'before'),
-        track('subscribe', client.subscribe('a', 'b')),
-        track('psubscribe', client.psubscribe('p*')),
-        track('ping', client.ping()),
-      ];
-      await Promise.all(replies);
-      await mixed(client, 'subscribed');
-      await Promise.all([
-        track('unsubscribe', client.unsubscribe('a', 'b')),
-        track('punsubscribe', client.punsubscribe('p*')),
-      ]);
-      await mixed(client, 'behind');
-    },
+const subscriber = (protocol: { protocol?: 2 | 3 }): Scenarios => ({
+  'commands of every kind around subscribe and unsubscribe': async ({ ready, track, mixed }) => {
+    const client = await ready(protocol);
+    const replies = [
+      mixed(client, 'before'),
+      track('subscribe', client.subscribe('a', 'b')),
+      track('psubscribe', client.psubscribe('p*')),
+      track('ping', client.ping()),
+    ];
+    await Promise.all(replies);
+    await mixed(client, 'subscribed');
+    await Promise.all([
+      track('unsubscribe', client.unsubscribe('a', 'b')),
+      track('punsubscribe', client.punsubscribe('p*')),
+    ]);
+    await mixed(client, 'behind');
+  },
 
-    'subscribe in the offline queue, among other commands': async ({ client, track, note, admin }) => {
-      const early = client(protocol);
-      early.on('message', (channel, message) => note('message', [channel, message]));
-      const message = once(early, 'message');
-      await Promise.all([
-        track('set', early.set('k', 'v')),
-        track('subscribe', early.subscribe('a')),
-        track('get', early.get('k')),
-      ]);
-      await (await admin()).publish('a', 'hello');
-      await message;
-      await track('unsubscribe', early.unsubscribe('a'));
-      await track('get again', early.get('k'));
-    },
+  'subscribe in the offline queue, among other commands': async ({ client, track, note, admin }) => {
+    const early = client(protocol);
+    early.on('message', (channel, message) => note('message', [channel, message]));
+    const message = once(early, 'message');
+    await Promise.all([
+      track('set', early.set('k', 'v')),
+      track('subscribe', early.subscribe('a')),
+      track('get', early.get('k')),
+    ]);
+    await (await admin()).publish('a', 'hello');
+    await message;
+    await track('unsubscribe', early.unsubscribe('a'));
+    await track('get again', early.get('k'));
+  },
 
-    'messages with contents that look like replies': async ({ ready, track, note, admin }) => {
-      const client = await ready(protocol);
-      const contents = ['+OK\r\n', '$-1\r\n', '*1\r\n:1\r\n', '-ERR no\r\n', '', 'message', '\r\n'];
-      const received: string[] = [];
-      client.on('message', (_channel, message) => received.push(message));
-      await track('fast', client.set('k', 'v'));
-      await track('subscribe', client.subscribe('a'));
-      const other = await admin();
-      await Promise.all(contents.map((text) => other.publish('a', text)));
-      await until(() => received.length === contents.length, 'all messages');
-      note('received', received);
-      await track('unsubscribe', client.unsubscribe());
-      await track('fast behind', client.get('k'));
-    },
+  'messages with contents that look like replies': async ({ ready, track, note, admin }) => {
+    const client = await ready(protocol);
+    const contents = ['+OK\r\n', '$-1\r\n', '*1\r\n:1\r\n', '-ERR no\r\n', '', 'message', '\r\n'];
+    const received: string[] = [];
+    client.on('message', (_channel, message) => received.push(message));
+    await track('fast', client.set('k', 'v'));
+    await track('subscribe', client.subscribe('a'));
+    const other = await admin();
+    await Promise.all(contents.map((text) => other.publish('a', text)));
+    await until(() => received.length === contents.length, 'all messages');
+    note('received', received);
+    await track('unsubscribe', client.unsubscribe());
+    await track('fast behind', client.get('k'));
+  },
 
-    'quit() and disconnect() in subscriber mode': async ({ ready, track, note }) => {
-      const [first, second] = [
-        await ready(protocol, { name: 'quits' }),
-        await ready(protocol, { name: 'disconnects' }),
-      ] as const;
-      for (const client of [first, second]) await track('fast', client.set('k', 'v'));
-      for (const client of [first, second]) await track('subscribe', client.subscribe('a'));
-      await Promise.all([once(first, 'end'), track('quit', first.quit())]);
-      const ended = once(second, 'end');
-      second.disconnect();
-      await ended;
-      note('statuses', [first.status, second.status]);
-      await track('behind', first.get('k'));
-    },
+  'quit() and disconnect() in subscriber mode': async ({ ready, track, note }) => {
+    const [first, second] = [
+      await ready(protocol, { name: 'quits' }),
+      await ready(protocol, { name: 'disconnects' }),
+    ] as const;
+    for (const client of [first, second]) await track('fast', client.set('k', 'v'));
+    for (const client of [first, second]) await track('subscribe', client.subscribe('a'));
+    await Promise.all([once(first, 'end'), track('quit', first.quit())]);
+    const ended = once(second, 'end');
+    second.disconnect();
+    await ended;
+    note('statuses', [first.status, second.status]);
+    await track('behind', first.get('k'));
+  },
 
-    'a subscription refused by ACL': async ({ ready, track, admin }) => {
-      await (await admin()).acl('SETUSER', 'deaf', 'on', 'nopass', '~*', 'resetchannels', '+@all');
-      const client = await ready({ ...protocol, username: 'deaf', password: 'x' });
-      const replies = [
-        track('before', client.set('k', 'v')),
-        track('subscribe', client.subscribe('a')),
-        track('behind', client.get('k')),
-      ];
-      await Promise.all(replies);
-    },
-  };
-}
+  'a subscription refused by ACL': async ({ ready, track, admin }) => {
+    await (await admin()).acl('SETUSER', 'deaf', 'on', 'nopass', '~*', 'resetchannels', '+@all');
+    const client = await ready({ ...protocol, username: 'deaf', password: 'x' });
+    const replies = [
+      track('before', client.set('k', 'v')),
+      track('subscribe', client.subscribe('a')),
+      track('behind', client.get('k')),
+    ];
+    await Promise.all(replies);
+  },
+});
 
 describeScenarios(
   'subscriber mode',
@@ -102,9 +100,7 @@ type Monitor = Client & { monitor(): Promise<Client> };
 /** A monitor sees what goes on at the server; `seen` ends with the text that is waited for. */
 async function watchFor(monitor: Client, act: () => Promise<unknown>, last: string): Promise<string[]> {
   const seen: string[] = [];
-  const onLine = (_time: string, args: string[]): void => {
-    seen.push(args.join(' '));
-  };
+  const onLine = (_time: string, args: string[]): void => void seen.push(args.join(' '));
   monitor.on('monitor', onLine);
   await act();
   await until(() => seen.some((line) => line.includes(last)), 'the monitor to see it');
@@ -175,9 +171,7 @@ describeScenarios('monitor', HOSTS, {
 });
 
 /** Host: a method that its own types do not name. */
-interface BufferScripts {
-  evalshaBuffer(sha: string, keys: number, ...args: string[]): Promise<unknown>;
-}
+type BufferScripts = { evalshaBuffer(sha: string, keys: number, ...args: string[]): Promise<unknown> };
 
 describeScenarios('commands that the server refuses', HOSTS, {
   'NOSCRIPT: evalsha of a script that is not there, and that has gone': async ({ ready, track, admin }) => {

@@ -16,9 +16,8 @@ async function ownServer(port?: number): Promise<RedisServer> {
 }
 
 /** Connected, and again soon after the connection is lost. */
-function connect(host: Host, kind: Kind, url: string, options: RedisOptions = {}, own: CoalesceOptions = {}) {
-  return connectAs(kind, host, url, { retryStrategy: () => 10, ...options }, own);
-}
+const connect = (host: Host, kind: Kind, url: string, options: RedisOptions = {}, own: CoalesceOptions = {}) =>
+  connectAs(kind, host, url, { retryStrategy: () => 10, ...options }, own);
 
 describe.each(HOSTS)('$name: a lost connection', (host) => {
   it('the server is killed in the middle of a batch and comes back', async () => {
@@ -187,21 +186,19 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
   });
 });
 
-describe('many reconnects', () => {
-  it('leave no listener behind and every caller with its value', async () => {
-    const proxy = await startProxy(redisUrl());
-    const client = await connect(ioredis6, 'coalesced', proxy.url);
-    const listeners = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
-    const before = listeners();
-    const replies: Promise<string>[] = [];
-    for (let round = 0; round < 10; round += 1) {
-      for (let n = 0; n < 20; n += 1) replies.push(client.echo(`${round}/${n}`));
-      await sleep(round % 3);
-      proxy.reset();
-      await sleep(15);
-    }
-    expect(await Promise.all(replies)).toEqual(replies.map((_, index) => `${Math.floor(index / 20)}/${index % 20}`));
-    await until(() => listeners().length <= before.length, 'the listeners of reconnecting gone');
-    expect(listeners()).toEqual(before);
-  });
+it('many reconnects: leave no listener behind and every caller with its value', async () => {
+  const proxy = await startProxy(redisUrl());
+  const client = await connect(ioredis6, 'coalesced', proxy.url);
+  const listeners = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
+  const before = listeners();
+  const replies: Promise<string>[] = [];
+  for (let round = 0; round < 10; round += 1) {
+    for (let n = 0; n < 20; n += 1) replies.push(client.echo(`${round}/${n}`));
+    await sleep(round % 3);
+    proxy.reset();
+    await sleep(15);
+  }
+  expect(await Promise.all(replies)).toEqual(replies.map((_, index) => `${Math.floor(index / 20)}/${index % 20}`));
+  await until(() => listeners().length <= before.length, 'the listeners of reconnecting gone');
+  expect(listeners()).toEqual(before);
 });

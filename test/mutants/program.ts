@@ -181,17 +181,14 @@ function fill<T extends object>(chain: T, all: readonly Line[]): T {
 
 /** Not `once` of node:events, which an `error` event rejects. */
 function once(client: Redis | Cluster, event: string): Promise<void> {
-  return new Promise((resolve) => {
-    client.once(event as 'ready', resolve);
-  });
+  return new Promise((resolve) => void client.once(event as 'ready', resolve));
 }
 
 /** The outcome of a callback as a promise. */
-function called(call: (callback: (...results: unknown[]) => void) => unknown): Promise<unknown> {
-  return new Promise((resolve) => {
+const called = (call: (callback: (...results: unknown[]) => void) => unknown): Promise<unknown> =>
+  new Promise((resolve) => {
     (call((...results) => resolve(results)) as Promise<unknown> | undefined)?.catch?.(() => {});
   });
-}
 
 const B = (text: string) => Buffer.from(text, 'latin1');
 

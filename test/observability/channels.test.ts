@@ -60,10 +60,8 @@ async function warmed(
   return client;
 }
 
-describe('the names', () => {
-  it('are stable, since users subscribe by them', () => {
-    expect(CHANNELS).toEqual({ BATCH: 'ioredis-coalesce:batch', CONNECTION: 'ioredis-coalesce:connection' });
-  });
+it('the names: are stable, since users subscribe by them', () => {
+  expect(CHANNELS).toEqual({ BATCH: 'ioredis-coalesce:batch', CONNECTION: 'ioredis-coalesce:connection' });
 });
 
 describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
@@ -293,27 +291,25 @@ describe('without subscribers', () => {
   });
 });
 
-describe('a subscriber that throws', () => {
-  it('harms neither the batch nor its commands', async () => {
-    const client = await warmed(ioredis6);
-    const errors: unknown[] = [];
-    const listeners = process.listeners('uncaughtException');
+it('a subscriber that throws: harms neither the batch nor its commands', async () => {
+  const client = await warmed(ioredis6);
+  const errors: unknown[] = [];
+  const listeners = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', (error) => errors.push(error));
+  const channel = tracingChannel(CHANNELS.BATCH);
+  const onStart = () => {
+    throw new RangeError('by the subscriber');
+  };
+  channel.start.subscribe(onStart);
+  try {
+    expect(await Promise.all([client.echo('a'), client.echo('b')])).toEqual(['a', 'b']);
+    await until(() => errors.length > 0, 'the error to be reported');
+  } finally {
+    channel.start.unsubscribe(onStart);
     process.removeAllListeners('uncaughtException');
-    process.on('uncaughtException', (error) => errors.push(error));
-    const channel = tracingChannel(CHANNELS.BATCH);
-    const onStart = () => {
-      throw new RangeError('by the subscriber');
-    };
-    channel.start.subscribe(onStart);
-    try {
-      expect(await Promise.all([client.echo('a'), client.echo('b')])).toEqual(['a', 'b']);
-      await until(() => errors.length > 0, 'the error to be reported');
-    } finally {
-      channel.start.unsubscribe(onStart);
-      process.removeAllListeners('uncaughtException');
-      for (const listener of listeners) process.on('uncaughtException', listener);
-    }
-    expect(errors).toMatchObject([{ message: 'by the subscriber' }]);
-    expect(await client.echo('c')).toBe('c');
-  });
+    for (const listener of listeners) process.on('uncaughtException', listener);
+  }
+  expect(errors).toMatchObject([{ message: 'by the subscriber' }]);
+  expect(await client.echo('c')).toBe('c');
 });

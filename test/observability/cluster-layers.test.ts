@@ -122,9 +122,7 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
           cluster.pipeline().get(a).incr(a).strlen(b).exec(),
           cluster.multi().get(a).hgetall(`${TAG}hash`).exec() as Promise<unknown>,
         ]);
-        const called = new Promise((settle) => {
-          cluster.get(a, (error, value) => settle([error, value]));
-        });
+        const called = new Promise((settle) => void cluster.get(a, (error, value) => settle([error, value])));
         return [replies, scripts, pipelines, await called];
       },
     });
@@ -146,20 +144,17 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
     expect(results).toEqual([VALUES, VALUES]);
   });
 
-  it.each(share(LAYERS, 2))(
-    '%s, over its nodes, see errors of what is redirected as on a plain one',
-    async (_, layers) => {
-      const { log } = await beside(host, layers, {
-        isOfNodes: true,
-        watched: KEYS.length + 1,
-        play: async (cluster, { to }) => {
-          (cluster as unknown as { slots: string[][] }).slots[SLOT] = [to.address];
-          return outcomes([...KEYS.map((key) => cluster.get(key)), ...MOVING.map((key) => cluster.hget(key, 'field'))]);
-        },
-      });
-      expect(count(log, 'WRONGTYPE')).toBeGreaterThan(MOVING.length);
-    },
-  );
+  it.each(share(LAYERS, 2))('%s, over its nodes, see errors of what is redirected as on plain', async (_, layers) => {
+    const { log } = await beside(host, layers, {
+      isOfNodes: true,
+      watched: KEYS.length + 1,
+      play: async (cluster, { to }) => {
+        (cluster as unknown as { slots: string[][] }).slots[SLOT] = [to.address];
+        return outcomes([...KEYS.map((key) => cluster.get(key)), ...MOVING.map((key) => cluster.hget(key, 'field'))]);
+      },
+    });
+    expect(count(log, 'WRONGTYPE')).toBeGreaterThan(MOVING.length);
+  });
 
   it.each(share(LAYERS, 2))('%s see what is redirected by ASK as on a plain one', async (_, layers) => {
     const moved = MOVING.slice(0, 3);

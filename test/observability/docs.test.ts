@@ -32,14 +32,12 @@ function errorsIn(query: string): string[] {
   return errors;
 }
 
-describe('the parser of queries', () => {
-  it('refuses text that is not PromQL, so that the tests below can fail', () => {
-    expect(errorsIn('sum by (a) (rate(b{c="d"}[5m])) / 2')).toEqual([]);
-    expect(errorsIn('sum by (a) (rate(b{c="d"}[5m]) / 2')).not.toEqual([]);
-    expect(errorsIn('rate(b{c=d}[5m])')).not.toEqual([]);
-    expect(errorsIn('rate(b[5 minutes])')).not.toEqual([]);
-    expect(errorsIn('average(b)')).not.toEqual([]);
-  });
+it('the parser of queries: refuses text that is not PromQL, so that the tests below can fail', () => {
+  expect(errorsIn('sum by (a) (rate(b{c="d"}[5m])) / 2')).toEqual([]);
+  expect(errorsIn('sum by (a) (rate(b{c="d"}[5m]) / 2')).not.toEqual([]);
+  expect(errorsIn('rate(b{c=d}[5m])')).not.toEqual([]);
+  expect(errorsIn('rate(b[5 minutes])')).not.toEqual([]);
+  expect(errorsIn('average(b)')).not.toEqual([]);
 });
 
 /** The first cells of the rows of the table under a heading or line, without their quotes. */

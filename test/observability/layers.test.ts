@@ -19,7 +19,7 @@ import {
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
-import { type Command, following, type Layer, layer, replacing, type Send } from './helpers/layers.js';
+import { around, type Command, following, type Layer, layer, replacing, type Send } from './helpers/layers.js';
 
 const prefix = uniquePrefix('layers');
 const KEY = `${prefix}key`;
@@ -137,13 +137,12 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
   });
 
   it('the value that a layer puts in the place of the reply counts', async () => {
-    const shout: Layer = (original) =>
-      function (command, ...rest) {
-        const returned = original.call(this, command, ...rest);
-        const { resolve } = command;
-        command.resolve = (reply) => resolve(Buffer.from(`${String(reply)}!`));
-        return returned;
-      };
+    const shout = around((send, command) => {
+      const returned = send();
+      const { resolve } = command;
+      command.resolve = (reply) => resolve(Buffer.from(`${String(reply)}!`));
+      return returned;
+    });
     const { results } = await beside(
       host,
       () => [shout, shout],
@@ -154,16 +153,15 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
 
   it('a layer may define resolve anew, as shimmer does', async () => {
     const log: unknown[] = [];
-    const define: Layer = (original) =>
-      function (command, ...rest) {
-        const { resolve } = command;
-        const value = (reply: unknown) => {
-          log.push(['resolved', reply]);
-          return resolve(reply);
-        };
-        Object.defineProperty(command, 'resolve', { value, writable: true, configurable: true, enumerable: true });
-        return original.call(this, command, ...rest);
+    const define = around((send, command) => {
+      const { resolve } = command;
+      const value = (reply: unknown) => {
+        log.push(['resolved', reply]);
+        return resolve(reply);
       };
+      Object.defineProperty(command, 'resolve', { value, writable: true, configurable: true, enumerable: true });
+      return send();
+    });
     const { results } = await beside(
       host,
       () => [define],
@@ -181,141 +179,79 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     ]);
   });
 
-  it.each<[string, Layer]>([
-    [
-      'keeps a command and resolves it later by itself',
-      (original) =>
-        function (this: { commandQueue: { length: number } }, command: Command, ...rest: unknown[]) {
-          if (command.name !== 'get') return original.call(this, command, ...rest);
-          // Once the other commands have their replies.
-          const resolve = () => {
-            if (this.commandQueue.length > 0) setTimeout(resolve, 5);
-            else command.resolve(Buffer.from('from elsewhere'));
-          };
-          setTimeout(resolve, 5);
-          return command.promise;
-        } as Send,
-    ],
-    [
-      'resolves a command by itself, and its reply comes later',
-      (original) =>
-        function (command, ...rest) {
-          const returned = original.call(this, command, ...rest);
-          if (command.name === 'get') command.resolve(Buffer.from('early'));
-          return returned;
-        },
-    ],
-    [
-      'rejects a command by itself, and its reply comes later',
-      (original) =>
-        function (command, ...rest) {
-          const returned = original.call(this, command, ...rest);
-          if (command.name === 'get') command.reject(new Error('refused'));
-          return returned;
-        },
-    ],
-    [
-      'sends it twice',
-      (original) =>
-        function (command, ...rest) {
-          original.call(this, command, ...rest);
-          return original.call(this, command, ...rest);
-        },
-    ],
-    [
-      'sends it when a promise has settled',
-      (original) =>
-        async function (command, ...rest) {
-          await sleep(command.name === 'get' ? 5 : 1);
-          return original.call(this, command, ...rest);
-        },
-    ],
-    [
-      'changes an argument',
-      (original) =>
-        function (command, ...rest) {
-          if (command.name === 'append' || command.name === 'get') command.args[0] = `${String(command.args[0])}:other`;
-          return original.call(this, command, ...rest);
-        },
-    ],
-    [
-      'replaces all arguments',
-      (original) =>
-        function (command, ...rest) {
-          if (command.name === 'append') command.args = [command.args[0], 'ä', Buffer.from('too many')];
-          return original.call(this, command, ...rest);
-        },
-    ],
-    [
-      'makes it another command',
-      (original) =>
-        function (command, ...rest) {
-          if (command.name === 'append') command.name = 'set';
-          if (command.name === 'strlen') command.name = 'hgetall';
-          return original.call(this, command, ...rest);
-        },
-    ],
-    [
-      'returns nothing',
-      (original) =>
-        function (command, ...rest) {
-          void original.call(this, command, ...rest);
-        },
-    ],
-    [
-      'returns another promise',
-      (original) =>
-        function (command, ...rest) {
-          return (original.call(this, command, ...rest) as Promise<unknown>).then((value) => [value]);
-        },
-    ],
-    [
-      'throws when it has called on',
-      (original) =>
-        function (command, ...rest) {
-          void original.call(this, command, ...rest);
-          if (command.name === 'get') throw new Error('thrown');
-          return command.promise;
-        },
-    ],
-    [
-      'throws before it calls on',
-      (original) =>
-        function (command, ...rest) {
-          if (command.name === 'get') throw new Error('thrown');
-          return original.call(this, command, ...rest);
-        },
-    ],
-    [
-      'sends another command before it',
-      (original) =>
-        function (this: Client, command: Command, ...rest: unknown[]) {
-          if (command.name === 'get') void this.append(KEY, '+');
-          return original.call(this, command, ...rest);
-        } as Send,
-    ],
-    [
-      'sends another command in its resolve',
-      (original) =>
-        function (this: Client, command: Command, ...rest: unknown[]) {
-          const returned = original.call(this, command, ...rest);
-          const { resolve } = command;
-          command.resolve = (reply) => {
-            if (command.name === 'get') void this.append(KEY, '-');
-            return resolve(reply);
-          };
-          return returned;
-        } as Send,
-    ],
-    [
-      'measures its bytes, and sends it',
-      (original) =>
-        function (this: Client, command: Command & { toWritable?(stream: unknown): unknown }, ...rest: unknown[]) {
-          command.toWritable?.(this.stream);
-          return original.call(this, command, ...rest);
-        } as Send,
-    ],
-  ])('one that %s', async (_, odd) => {
+  const ODD: Record<string, Layer> = {
+    'keeps a command and resolves it later by itself': around<Client>((send, command, client) => {
+      if (command.name !== 'get') return send();
+      // Once the other commands have their replies.
+      const resolve = () => {
+        if (client.commandQueue.length > 0) setTimeout(resolve, 5);
+        else command.resolve(Buffer.from('from elsewhere'));
+      };
+      setTimeout(resolve, 5);
+      return command.promise;
+    }),
+    'resolves a command by itself, and its reply comes later': around((send, command) => {
+      const returned = send();
+      if (command.name === 'get') command.resolve(Buffer.from('early'));
+      return returned;
+    }),
+    'rejects a command by itself, and its reply comes later': around((send, command) => {
+      const returned = send();
+      if (command.name === 'get') command.reject(new Error('refused'));
+      return returned;
+    }),
+    'sends it twice': around((send) => {
+      send();
+      return send();
+    }),
+    'sends it when a promise has settled': around(async (send, { name }) => {
+      await sleep(name === 'get' ? 5 : 1);
+      return send();
+    }),
+    'changes an argument': around((send, { name, args }) => {
+      if (name === 'append' || name === 'get') args[0] = `${String(args[0])}:other`;
+      return send();
+    }),
+    'replaces all arguments': around((send, command) => {
+      if (command.name === 'append') command.args = [command.args[0], 'ä', Buffer.from('too many')];
+      return send();
+    }),
+    'makes it another command': around((send, command) => {
+      if (command.name === 'append') command.name = 'set';
+      if (command.name === 'strlen') command.name = 'hgetall';
+      return send();
+    }),
+    'returns nothing': around((send) => void send()),
+    'returns another promise': around((send) => (send() as Promise<unknown>).then((value) => [value])),
+    'throws when it has called on': around((send, { name, promise }) => {
+      void send();
+      if (name === 'get') throw new Error('thrown');
+      return promise;
+    }),
+    'throws before it calls on': around((send, { name }) => {
+      if (name === 'get') throw new Error('thrown');
+      return send();
+    }),
+    'sends another command before it': around<Client>((send, { name }, client) => {
+      if (name === 'get') void client.append(KEY, '+');
+      return send();
+    }),
+    'sends another command in its resolve': around<Client>((send, command, client) => {
+      const returned = send();
+      const { resolve } = command;
+      command.resolve = (reply) => {
+        if (command.name === 'get') void client.append(KEY, '-');
+        return resolve(reply);
+      };
+      return returned;
+    }),
+    'measures its bytes, and sends it': around<Client>((send, command, { stream }) => {
+      (command as { toWritable?(stream: unknown): unknown }).toWritable?.(stream);
+      return send();
+    }),
+  };
+
+  it.each(Object.entries(ODD))('one that %s', async (_, odd) => {
     const call = (action: () => Promise<unknown>): Promise<unknown> => {
       try {
         return Promise.resolve(action());
@@ -342,10 +278,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
   });
 
   it('one that swallows a command: it is never sent, and its caller waits, as on a plain client', async () => {
-    const swallow: Layer = (original) =>
-      function (command, ...rest) {
-        return command.name === 'get' ? command.promise : original.call(this, command, ...rest);
-      };
+    const swallow = around((send, { name, promise }) => (name === 'get' ? promise : send()));
     await beside(
       host,
       () => [swallow],
@@ -367,16 +300,15 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     const client = await ready(
       layer(
         host.create(redisUrl()),
-        (original) =>
-          function (command, ...rest) {
-            const returned = original.call(this, command, ...rest);
-            const { resolve } = command;
-            command.resolve = (reply) => {
-              resolve(reply);
-              if (command.name === 'get') throw new Error('of a tracer');
-            };
-            return returned;
-          },
+        around((send, command) => {
+          const returned = send();
+          const { resolve } = command;
+          command.resolve = (reply) => {
+            resolve(reply);
+            if (command.name === 'get') throw new Error('of a tracer');
+          };
+          return returned;
+        }),
       ),
     );
     coalesce(client);
@@ -399,14 +331,13 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
       const lost = proxy.loseRequests('last');
       const replies = [client.get(KEY), client.pipeline().getBuffer(KEY).exec(), client.echo('last')];
       const log: unknown[] = [];
-      const reading: Layer = (original) =>
-        function (command, ...rest) {
-          const { name, args, replyEncoding } = command as ReadCommand;
-          const read = command as ReadCommand;
-          if (/^(get|echo)/.test(name))
-            log.push([name, args, replyEncoding, read.getKeys(), read.transformReply(Buffer.from('é'))]);
-          return original.call(this, command, ...rest);
-        };
+      const reading = around((send, command) => {
+        const read = command as ReadCommand;
+        const { name, args, replyEncoding } = read;
+        if (/^(get|echo)/.test(name))
+          log.push([name, args, replyEncoding, read.getKeys(), read.transformReply(Buffer.from('é'))]);
+        return send();
+      });
       const prototype = Object.getPrototypeOf(client) as { sendCommand: Send };
       Object.defineProperty(prototype, 'sendCommand', { value: reading(prototype.sendCommand), configurable: true });
       await lost;
@@ -481,13 +412,12 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
   });
 
   it.each([{}, { maxInFlight: 2 }, { fastPath: false }])(
-    'async ones let SELECTs in between the pipelines that are sent again: the client decodes the replies, with %j',
+    'SELECTs come between pipelines sent again, %j',
     async (options) => {
-      const later: Layer = (original) =>
-        async function (command, ...rest) {
-          await null;
-          return original.call(this, command, ...rest);
-        };
+      const later = around(async (send) => {
+        await null;
+        return send();
+      });
       const run = async (kind: 'plain' | 'coalesced') => {
         const proxy = await startProxy(redisUrl());
         const client = await ready(layer(host.create(proxy.url, { retryStrategy: () => 5 }), later));
@@ -517,25 +447,20 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
         return { results, errors };
       };
       const plain = await run('plain');
-      expect(plain.results[0]?.slice(-2)).toEqual([
-        {
-          value: [
-            [null, 'OK'],
-            [null, '7'],
-          ],
-        },
-        { value: '7' },
-      ]);
+      const lastExec = [
+        [null, 'OK'],
+        [null, '7'],
+      ];
+      expect(plain.results[0]?.slice(-2)).toEqual([{ value: lastExec }, { value: '7' }]);
       expect(await run('coalesced')).toEqual(plain);
     },
   );
 
   it('one that delays the last command of a pipeline: replies that come meanwhile are read', async () => {
-    const delay: Layer = (original) =>
-      async function (command, ...rest) {
-        await (command.name === 'exec' ? sleep(20) : null);
-        return original.call(this, command, ...rest);
-      };
+    const delay = around(async (send, { name }) => {
+      await (name === 'exec' ? sleep(20) : null);
+      return send();
+    });
     const { stats } = await beside(
       host,
       () => [delay],
@@ -671,7 +596,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
 });
 
 it.each(EACH_HOST)(
-  'a layer that replaces resolve when half of the reply has come gets all of it, $hostName, RESP$protocol',
+  'a layer that replaces resolve amid the reply gets all of it, $hostName, RESP$protocol',
   async (options) => {
     await expectAsPlain(async (kind) => {
       const { client, socket } = await connectFake(options);

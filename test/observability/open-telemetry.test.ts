@@ -40,15 +40,13 @@ afterEach(() => {
 });
 
 /** Everything of a span that does not differ from one run to the next, for comparing. */
-function described(span: ReadableSpan): object {
-  return {
-    name: span.name,
-    kind: span.kind,
-    attributes: span.attributes,
-    status: { ...span.status, code: SpanStatusCode[span.status.code] },
-    errors: span.events.map(({ name, attributes }) => [name, attributes?.['exception.message']]),
-  };
-}
+const described = (span: ReadableSpan): object => ({
+  name: span.name,
+  kind: span.kind,
+  attributes: span.attributes,
+  status: { ...span.status, code: SpanStatusCode[span.status.code] },
+  errors: span.events.map(({ name, attributes }) => [name, attributes?.['exception.message']]),
+});
 
 async function spansOf(client: Client): Promise<{ spans: object[]; results: unknown; parents: unknown[] }> {
   takeSpans();

@@ -19,13 +19,10 @@ import { type Exposition, parseExposition } from './helpers/exposition.js';
 assumeFar();
 afterEach(() => globalRegister.clear());
 
-async function scrape(register: Registry<RegistryContentType>): Promise<Exposition> {
-  return parseExposition(await register.metrics());
-}
+const scrape = async (register: Registry<RegistryContentType>): Promise<Exposition> =>
+  parseExposition(await register.metrics());
 
-function client(): Promise<CoalescedClient> {
-  return ready(ioredis6.createCoalesced(redisUrl()));
-}
+const client = (): Promise<CoalescedClient> => ready(ioredis6.createCoalesced(redisUrl()));
 
 /** A coalesced client as `collectMetrics()` sees it, with counters that the test feeds. */
 function counting(stats = new Stats()): { stats: Stats; client: CoalescedClient } {

@@ -49,7 +49,7 @@ type Printed = Partial<SentryTransaction> & {
   readonly observedCommands?: number;
 };
 
-function ofDatadog({
+const ofDatadog = ({
   trace_id: trace,
   span_id: _,
   parent_id,
@@ -57,21 +57,16 @@ function ofDatadog({
   start: __,
   duration,
   ...rest
-}: DatadogSpan) {
-  return { trace, name, isChild: parent_id === trace, rest, ms: duration / 1e6 };
-}
+}: DatadogSpan) => ({ trace, name, isChild: parent_id === trace, rest, ms: duration / 1e6 });
 
-function ofSentry({ transaction, root, spans }: SentryTransaction): Span[] {
-  return spans.map(
-    ({ span_id: _, trace_id: __, parent_span_id, description: name, start_timestamp, timestamp, ...rest }) => ({
-      trace: transaction,
-      name,
-      isChild: parent_span_id === root,
-      rest,
-      ms: (timestamp - start_timestamp) * 1000,
-    }),
-  );
-}
+const ofSentry = ({ transaction, root, spans }: SentryTransaction): Span[] =>
+  spans.map(({ span_id: _, trace_id: __, parent_span_id, description: name, start_timestamp, timestamp, ...rest }) => ({
+    trace: transaction,
+    name,
+    isChild: parent_span_id === root,
+    rest,
+    ms: (timestamp - start_timestamp) * 1000,
+  }));
 
 /** The spans of the plain and the coalesced client's sixty commands, as one line each, and how many were fast. */
 async function spansUnder(tracer: string) {
@@ -104,13 +99,12 @@ async function spansUnder(tracer: string) {
 }
 
 /** How spans of fast commands and others alternate depends on where chunks of replies end. */
-function asLines(spans: readonly Span[]): string[] {
-  return spans
+const asLines = (spans: readonly Span[]): string[] =>
+  spans
     .map(({ name, isChild, rest }) =>
       JSON.stringify({ name, isChild, rest }, (key, value: unknown) => (DIFFERENT.test(key) ? undefined : value)),
     )
     .sort();
-}
 
 describe.concurrent.each(['dd-trace', 'sentry'])('%s, the package, in a process of its own', (tracer) => {
   it('sixty commands with errors, timeouts, a reconnect and aborts have the spans of a plain client', async () => {

@@ -60,10 +60,7 @@ async function serviceTracedBy(tracer: string, order: string): Promise<Run> {
   };
 }
 
-interface Printed {
-  readonly spans?: readonly Span[];
-  readonly traces?: readonly (readonly DatadogSpan[])[];
-}
+type Printed = { readonly spans?: readonly Span[]; readonly traces?: readonly (readonly DatadogSpan[])[] };
 
 function fromDatadog({ span_id: id, parent_id: parent, resource: name, meta }: DatadogSpan): Span {
   return { id, parent, name, statement: meta['redis.raw_command'], error: meta['error.message'] };

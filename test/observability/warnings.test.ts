@@ -29,9 +29,8 @@ async function warned(): Promise<(string | undefined)[]> {
   return warnings.map(({ code }) => code);
 }
 
-async function createReady(...options: [object?, object?]): Promise<CoalescedClient> {
-  return ready(ioredis6.createCoalesced(redisUrl(), ...options));
-}
+const createReady = async (...options: [object?, object?]): Promise<CoalescedClient> =>
+  ready(ioredis6.createCoalesced(redisUrl(), ...options));
 
 it('an ordinary service gets no warning', async () => {
   const client = await createReady({ keyPrefix: prefix, commandTimeout: 10_000 }, { shareReads: true });

@@ -2,10 +2,11 @@
 import calculateSlot from 'cluster-key-slot';
 import fc from 'fast-check';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { type CoalescedCluster, ioredis5, ioredis6, iovalkey, warm } from '../helpers/cluster/clients.js';
 import { difference } from '../helpers/fidelity/canonical.js';
+import { describePrograms, programsOf, STEADY_SEED } from '../helpers/fidelity/profiles.js';
 import {
   byEvent,
   read,
@@ -18,9 +19,7 @@ import {
 import { HOSTS } from '../helpers/hosts.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 
-/** For each variant; `WATCHED_PROGRAMS` asks for more. */
-const PROGRAMS = Number(process.env.WATCHED_PROGRAMS ?? (process.env.WHOLE_TESTS === '1' ? 200 : 4));
-const SEED = Number(process.env.FIDELITY_SEED ?? (process.env.WHOLE_TESTS === '1' ? Date.now() % 2 ** 31 : 7));
+const PROGRAMS = programsOf('WATCHED', 4, 200);
 const PATIENCE_MS = 10_000;
 const OPTIONS: readonly CoalesceOptions[] = [{}, { shareReads: true }, { schedule: 'tick', busyPoll: false }];
 const KEYS = ['a', 'b', 'ключ', '7'];
@@ -62,14 +61,6 @@ let masters: ClusterNode[];
 /** By slot. */
 const owners: ClusterNode[] = [];
 let unhandled: Error[];
-beforeAll(async () => {
-  console.log(`watched clusters: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
-  nodes = await startCluster({ masters: 3, replicas: 0 });
-  masters = await nodes.masters();
-  for (const node of masters) for (const slot of await nodes.slotsOf(node)) owners[slot] = node;
-});
-afterAll(() => nodes?.stop());
-
 const placeOf = (name: string) => {
   const slot = calculateSlot(name);
   const from = owners[slot] as ClusterNode;
@@ -226,25 +217,35 @@ async function compare(host: typeof ioredis6, options: CoalesceOptions, program:
   return differences.join('');
 }
 
-describe.each([ioredis6, ioredis5, iovalkey])('$name', (host) => {
-  it.each(OPTIONS.map((options, index) => [JSON.stringify(options), options, index] as const))(
-    'answers as a plain Cluster does, and layers see the same, with %s',
-    async (_, options, index) => {
-      unhandled = collectUncaught('unhandledRejection');
-      await fc.assert(
-        fc.asyncProperty(programs, async (program) => {
-          const once = await compare(host, options, program);
-          if (once === '') return;
-          // What is still chance differs once; a fault does each time. That holds for what is seen alone.
-          expect(await compare(host, options, program)).toBe('');
-          total.differedOnce += 1;
-          console.log(`differed once: ${once}`);
-        }),
-        { numRuns: PROGRAMS, seed: SEED + index, endOnFailure: process.env.SHRINK !== '1' },
-      );
-    },
-    60_000 + PROGRAMS * 2_000,
-  );
+describePrograms({
+  name: 'watched clusters',
+  expects: '%s: answers as a plain Cluster does, and layers see the same',
+  cases: [ioredis6, ioredis5, iovalkey].flatMap((host) =>
+    OPTIONS.map((options) => [`${host.name}, ${JSON.stringify(options)}`, { host, options }] as const),
+  ),
+  programs,
+  runs: PROGRAMS,
+  seed: STEADY_SEED,
+  ms: 2_000,
+  start: async () => {
+    nodes = await startCluster({ masters: 3, replicas: 0 });
+    masters = await nodes.masters();
+    for (const node of masters) for (const slot of await nodes.slotsOf(node)) owners[slot] = node;
+  },
+  stop: () => nodes.stop(),
+  prepare: async (_, { host, options }) => {
+    unhandled = collectUncaught('unhandledRejection');
+    return [
+      async (program) => {
+        const once = await compare(host, options, program);
+        if (once === '') return;
+        // What is still chance differs once; a fault does each time. That holds for what is seen alone.
+        expect(await compare(host, options, program)).toBe('');
+        total.differedOnce += 1;
+        console.log(`differed once: ${once}`);
+      },
+    ];
+  },
 });
 
 it('many of the commands were fast, and observed', () => {

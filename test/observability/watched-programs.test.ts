@@ -1,14 +1,10 @@
-/**
- * Random programs under watchers that come and go: layers over `sendCommand`, subscribers of the host's channel, APMs
- * that have rewritten the client.
- */
-import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { Redis as Admin } from 'ioredis';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type CopiedHost, copyHost } from '../helpers/changed-hosts.js';
 import { difference } from '../helpers/fidelity/canonical.js';
+import { describePrograms, programsOf, STEADY_SEED } from '../helpers/fidelity/profiles.js';
 import {
   byEvent,
   REWRITINGS,
@@ -22,10 +18,7 @@ import { type RedisServer, startServer } from '../helpers/redis.js';
 import { rewrite } from '../helpers/rewriting.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 
-/** For each variant; `WATCHED_PROGRAMS` asks for more. */
-const PROGRAMS = Number(process.env.WATCHED_PROGRAMS ?? (process.env.WHOLE_TESTS === '1' ? 300 : 4));
-// The same few in each run of `npm test`; others every night.
-const SEED = Number(process.env.FIDELITY_SEED ?? (process.env.WHOLE_TESTS === '1' ? Date.now() % 2 ** 31 : 7));
+const PROGRAMS = programsOf('WATCHED', 4, 300);
 const PATIENCE_MS = 10_000;
 
 const OPTIONS: readonly CoalesceOptions[] = [
@@ -69,20 +62,19 @@ class World {
   }
 }
 
-let world: World;
 let unhandled: Error[];
-beforeAll(async () => {
-  console.log(`watched programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
-  world = await World.start();
-});
-afterAll(() => world?.stop());
-
 const statsOf = (client: Client) =>
   (client as Client & { coalescer?: CoalescedClient['coalescer'] }).coalescer?.stats();
 
 type Classes = Map<WatchedProgram['rewriting'], Host['Redis']>;
 
-async function run(classes: Classes, options: CoalesceOptions | undefined, program: WatchedProgram, count: number) {
+async function run(
+  world: World,
+  classes: Classes,
+  options: CoalesceOptions | undefined,
+  program: WatchedProgram,
+  count: number,
+) {
   const proxy = world.proxies[options === undefined ? 'plain' : 'mine'];
   await world.reset(program);
   const { keyPrefix, maxRetriesPerRequest, rewriting } = program;
@@ -131,68 +123,82 @@ const total = { programs: 0, calls: 0, observed: 0, fast: 0 };
 
 const PACKAGES = { 'ioredis 6': 'ioredis', 'ioredis 5': 'ioredis5', iovalkey: 'iovalkey' };
 
-describe.each(HOSTS)('$name', (host) => {
-  const classes: Classes = new Map([[undefined, host.Redis]]);
-  let copy: CopiedHost;
-  beforeAll(() => {
-    copy = copyHost(PACKAGES[host.name]);
-    for (const each of REWRITINGS) {
-      const change = { file: 'Redis.js', text: /^[\s\S]*$/, by: (text: string) => rewrite(text, each) };
-      classes.set(each, copy.load(change).Redis as Host['Redis']);
-    }
+const copies = new Map<Host, CopiedHost>();
+
+/** The host's class, and those of copies that APMs have rewritten. */
+function classesOf(host: Host): Classes {
+  const copy = copies.get(host) ?? copyHost(PACKAGES[host.name]);
+  copies.set(host, copy);
+  const rewritten = REWRITINGS.map((each) => {
+    const change = { file: 'Redis.js', text: /^[\s\S]*$/, by: (text: string) => rewrite(text, each) };
+    return [each, copy.load(change).Redis as Host['Redis']] as const;
   });
-  afterAll(() => copy?.remove());
-  // A cache takes RESP3.
-  const all = OPTIONS.filter(({ cache }) => !cache || host.name === 'ioredis 6');
-  it.each(all.map((options, index) => [JSON.stringify(options), options, index] as const))(
-    'answers as a plain client does, and watchers see the same, with %s',
-    async (_, options, index) => {
-      unhandled = collectUncaught('unhandledRejection');
-      await fc.assert(
-        fc.asyncProperty(watchedPrograms, async (program) => {
-          total.programs += 1;
-          const plain = await run(classes, undefined, program, total.programs);
-          const mine = await run(classes, options, program, total.programs);
-          const wrong = mine.fates.flatMap(({ call, outcome, isAborted }, at) => {
-            const theirs = plain.fates[at]?.outcome;
-            const isExpected =
-              outcome === theirs ||
-              (isAborted && /AbortError/.test(outcome)) ||
-              // From memory.
-              (options.cache && theirs?.includes('MaxRetriesPerRequestError') && outcome.startsWith('resolved')) ||
-              // The one difference of `fuseReads`.
-              (options.fuseReads && theirs?.includes('WRONGTYPE') && /resolved null|called", null, null/.test(outcome));
-            return isExpected ? [] : [`${call}: ${theirs} / ${outcome}`];
-          });
-          expect(wrong.join('\n')).toBe('');
-          expect(mine.fates.length).toBe(plain.fates.length);
-          expect(mine.unhandled).toEqual(plain.unhandled);
-          // What is sent again of them is not what was issued.
-          const isPutTogether = options.shareReads || options.fuseReads || options.cache;
-          if (!isPutTogether || program.turns.every(({ loses }) => loses === 'nothing'))
-            expect(difference(byEvent(plain.seen.flat()), byEvent(mine.seen.flat())) ?? '').toBe('');
-          // Errors settle a step later than values, for some watchers, and which replies share a chunk is chance.
-          const order = ({ settled }: typeof plain, group: string) =>
-            ['resolved', 'rejected'].map((how) =>
-              settled.filter((fate) => fate.group === group && fate.outcome.startsWith(how)).map(({ call }) => call),
-            );
-          const keepsOrder = !options.shareReads && !options.cache;
-          const isOtherwise = new Set(
-            plain.fates.flatMap(({ group, outcome }, at) => (outcome === mine.fates[at]?.outcome ? [] : [group])),
+  return new Map([[undefined, host.Redis], ...rewritten]);
+}
+
+describePrograms({
+  name: 'watched programs',
+  expects: '%s: answers as a plain client does, and watchers see the same',
+  cases: HOSTS.flatMap((host) =>
+    // A cache takes RESP3.
+    OPTIONS.filter(({ cache }) => !cache || host.name === 'ioredis 6').map(
+      (options) => [`${host.name}, ${JSON.stringify(options)}`, { host, options }] as const,
+    ),
+  ),
+  programs: watchedPrograms,
+  runs: PROGRAMS,
+  seed: STEADY_SEED,
+  ms: 500,
+  start: () => World.start(),
+  stop: async (world) => {
+    for (const copy of copies.values()) copy.remove();
+    await world.stop();
+  },
+  prepare: async (world, { host, options }) => {
+    unhandled = collectUncaught('unhandledRejection');
+    const classes = classesOf(host);
+    return [
+      async (program) => {
+        total.programs += 1;
+        const plain = await run(world, classes, undefined, program, total.programs);
+        const mine = await run(world, classes, options, program, total.programs);
+        const wrong = mine.fates.flatMap(({ call, outcome, isAborted }, at) => {
+          const theirs = plain.fates[at]?.outcome;
+          const isExpected =
+            outcome === theirs ||
+            (isAborted && /AbortError/.test(outcome)) ||
+            // From memory.
+            (options.cache && theirs?.includes('MaxRetriesPerRequestError') && outcome.startsWith('resolved')) ||
+            // The one difference of `fuseReads`.
+            (options.fuseReads && theirs?.includes('WRONGTYPE') && /resolved null|called", null, null/.test(outcome));
+          return isExpected ? [] : [`${call}: ${theirs} / ${outcome}`];
+        });
+        expect(wrong.join('\n')).toBe('');
+        expect(mine.fates.length).toBe(plain.fates.length);
+        expect(mine.unhandled).toEqual(plain.unhandled);
+        // What is sent again of them is not what was issued.
+        const isPutTogether = options.shareReads || options.fuseReads || options.cache;
+        if (!isPutTogether || program.turns.every(({ loses }) => loses === 'nothing'))
+          expect(difference(byEvent(plain.seen.flat()), byEvent(mine.seen.flat())) ?? '').toBe('');
+        // Errors settle a step later than values, for some watchers, and which replies share a chunk is chance.
+        const order = ({ settled }: typeof plain, group: string) =>
+          ['resolved', 'rejected'].map((how) =>
+            settled.filter((fate) => fate.group === group && fate.outcome.startsWith(how)).map(({ call }) => call),
           );
-          for (const group of new Set(plain.fates.map((fate) => fate.group)))
-            if (keepsOrder && !isOtherwise.has(group) && program.turns[Number.parseInt(group, 10)]?.loses === 'nothing')
-              expect(order(mine, group)).toEqual(order(plain, group));
-          expect(mine.stats?.inFlight).toBe(0);
-          total.calls += mine.fates.length;
-          total.observed += mine.stats?.observedCommands ?? 0;
-          total.fast += mine.stats?.fastCommands ?? 0;
-        }),
-        { numRuns: PROGRAMS, seed: SEED + index, endOnFailure: process.env.SHRINK !== '1' },
-      );
-    },
-    60_000 + PROGRAMS * 500,
-  );
+        const keepsOrder = !options.shareReads && !options.cache;
+        const isOtherwise = new Set(
+          plain.fates.flatMap(({ group, outcome }, at) => (outcome === mine.fates[at]?.outcome ? [] : [group])),
+        );
+        for (const group of new Set(plain.fates.map((fate) => fate.group)))
+          if (keepsOrder && !isOtherwise.has(group) && program.turns[Number.parseInt(group, 10)]?.loses === 'nothing')
+            expect(order(mine, group)).toEqual(order(plain, group));
+        expect(mine.stats?.inFlight).toBe(0);
+        total.calls += mine.fates.length;
+        total.observed += mine.stats?.observedCommands ?? 0;
+        total.fast += mine.stats?.fastCommands ?? 0;
+      },
+    ];
+  },
 });
 
 it('many of the commands were fast, and observed', () => {

@@ -78,19 +78,17 @@ describe.each(HOSTS)('$name: a subscriber of batches that', (host) => {
   });
 });
 
-describe.each(HOSTS)('$name: a subscriber of connections that', (host) => {
-  it('detaches at once leaves a plain client, stream and all', async () => {
-    const client = await ready(host.create(redisUrl()));
-    const { end } = tracingChannel(CHANNELS.CONNECTION);
-    const detach = (): void => (client as CoalescedClient).coalescer?.detach();
-    end.subscribe(detach);
-    try {
-      coalesce(client);
-    } finally {
-      end.unsubscribe(detach);
-    }
-    expect((client as CoalescedClient).coalescer.enabled).toBe(false);
-    for (const method of ['write', 'end', 'destroy']) expect(Object.hasOwn(client.stream, method)).toBe(false);
-    expect(await client.echo('plain')).toBe('plain');
-  });
+it.each(HOSTS)('$name: a subscriber of connections that detaches at once leaves a plain client', async (host) => {
+  const client = await ready(host.create(redisUrl()));
+  const { end } = tracingChannel(CHANNELS.CONNECTION);
+  const detach = (): void => (client as CoalescedClient).coalescer?.detach();
+  end.subscribe(detach);
+  try {
+    coalesce(client);
+  } finally {
+    end.unsubscribe(detach);
+  }
+  expect((client as CoalescedClient).coalescer.enabled).toBe(false);
+  for (const method of ['write', 'end', 'destroy']) expect(Object.hasOwn(client.stream, method)).toBe(false);
+  expect(await client.echo('plain')).toBe('plain');
 });

@@ -39,9 +39,7 @@ function startVictim(queueName: string, coalesced: boolean): ChildProcess {
   const victim = spawn(process.execPath, ['--import', 'tsx', VICTIM, redisUrl(), queueName, String(coalesced)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  onTestFinished(() => {
-    victim.kill('SIGKILL');
-  });
+  onTestFinished(() => void victim.kill('SIGKILL'));
   return victim;
 }
 

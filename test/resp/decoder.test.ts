@@ -26,41 +26,49 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
     { utf8: true, title: 'strings' },
     { utf8: false, title: 'Buffers' },
   ])('$title', ({ utf8 }) => {
-    it.each(cases)('$title has the value that the host decodes', ({ bytes, decodedBy }) => {
-      const decoder = new ReplyDecoder(mode);
-      const value = decoder.decode(bytes, 0, utf8);
-      if (decodedBy === 'us') expect(value).not.toBe(NOT_DECODED);
-      if (decodedBy === 'host') expect(value).toBe(NOT_DECODED);
-      if (value === NOT_DECODED) return;
-      expect([{ value }]).toStrictEqual(decodeWithHost(host, mode, utf8, [bytes]));
-      expect(decoder.end).toBe(bytes.length);
-    });
-
-    it.each(cases)('$title has the same value among other replies', ({ bytes }) => {
-      const alone = new ReplyDecoder(mode).decode(bytes, 0, utf8);
-      const decoder = new ReplyDecoder(mode);
-      const value = decoder.decode(Buffer.concat([BEFORE, bytes, BEHIND]), BEFORE.length, utf8);
-      expect(value).toStrictEqual(alone);
-      if (value !== NOT_DECODED) expect(decoder.end).toBe(BEFORE.length + bytes.length);
-    });
-
-    it.each(cases)('$title has the same value in any pieces, or is left to the host', ({ bytes }) => {
-      const whole = new ReplyDecoder(mode).decode(bytes, 0, utf8);
-      for (const { way, chunks } of everyCut(bytes)) {
+    it('each case has the value that the host decodes', () => {
+      for (const { title, bytes, decodedBy } of cases) {
         const decoder = new ReplyDecoder(mode);
-        const value = decodePieces(decoder, chunks, utf8);
-        expect([whole, NOT_DECODED], way).toContainEqual(value);
-        if (value !== NOT_DECODED) expect(decoder.end, way).toBe(chunks.at(-1)?.length);
+        const value = decoder.decode(bytes, 0, utf8);
+        if (decodedBy === 'us') expect(value, title).not.toBe(NOT_DECODED);
+        if (decodedBy === 'host') expect(value, title).toBe(NOT_DECODED);
+        if (value === NOT_DECODED) continue;
+        expect([{ value }], title).toStrictEqual(decodeWithHost(host, mode, utf8, [bytes]));
+        expect(decoder.end, title).toBe(bytes.length);
       }
     });
 
-    it.each(cases)('$title has no value while it is not whole', ({ bytes }) => {
-      const decoder = new ReplyDecoder(mode);
-      for (let length = 0; length < bytes.length; length += 1) {
-        // What lies behind the chunk's end in memory is the rest of the reply.
-        const value = decoder.decode(bytes.subarray(0, length), 0, utf8);
-        expect([INCOMPLETE, NOT_DECODED], `first ${length} bytes`).toContain(value);
-        decoder.discard();
+    it('each case has the same value among other replies', () => {
+      for (const { title, bytes } of cases) {
+        const alone = new ReplyDecoder(mode).decode(bytes, 0, utf8);
+        const decoder = new ReplyDecoder(mode);
+        const value = decoder.decode(Buffer.concat([BEFORE, bytes, BEHIND]), BEFORE.length, utf8);
+        expect(value, title).toStrictEqual(alone);
+        if (value !== NOT_DECODED) expect(decoder.end, title).toBe(BEFORE.length + bytes.length);
+      }
+    });
+
+    it('each case has the same value in any pieces, or is left to the host', () => {
+      for (const { title, bytes } of cases) {
+        const whole = new ReplyDecoder(mode).decode(bytes, 0, utf8);
+        for (const { way, chunks } of everyCut(bytes)) {
+          const decoder = new ReplyDecoder(mode);
+          const value = decodePieces(decoder, chunks, utf8);
+          expect([whole, NOT_DECODED], `${title}, ${way}`).toContainEqual(value);
+          if (value !== NOT_DECODED) expect(decoder.end, `${title}, ${way}`).toBe(chunks.at(-1)?.length);
+        }
+      }
+    });
+
+    it('each case has no value while it is not whole', () => {
+      for (const { title, bytes } of cases) {
+        const decoder = new ReplyDecoder(mode);
+        for (let length = 0; length < bytes.length; length += 1) {
+          // What lies behind the chunk's end in memory is the rest of the reply.
+          const value = decoder.decode(bytes.subarray(0, length), 0, utf8);
+          expect([INCOMPLETE, NOT_DECODED], `${title}, first ${length} bytes`).toContain(value);
+          decoder.discard();
+        }
       }
     });
 
@@ -110,8 +118,9 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
     });
   });
 
-  it.each(MALFORMED)('leaves %s to the host', (_title, bytes) => {
-    expect(new ReplyDecoder(mode).decode(Buffer.from(bytes), 0, true)).toBe(NOT_DECODED);
+  it('leaves each malformed reply to the host', () => {
+    for (const [title, bytes] of MALFORMED)
+      expect(new ReplyDecoder(mode).decode(Buffer.from(bytes), 0, true), title).toBe(NOT_DECODED);
   });
 
   it('gives objects whose keys reach no prototype', () => {
@@ -137,16 +146,13 @@ describe('decoder', () => {
     },
   );
 
-  it.each(['*1000000', '~1000000', '%500000', `${'*1000\r\n'.repeat(15)}*1000`])(
-    'allocates no more than the chunk can fill for %j, of which only the beginning has come',
-    (count) => {
-      const chunk = Buffer.from(`${count}\r\n:1\r\n`);
-      const decoders = Array.from({ length: 200 }, () => new ReplyDecoder(mode));
-      const before = process.memoryUsage().heapUsed;
-      for (const decoder of decoders) expect(decoder.decode(chunk, 0, true)).toBe(INCOMPLETE);
-      expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
-    },
-  );
+  it.each(['*1000000', '~1000000', '%500000', `${'*1000\r\n'.repeat(15)}*1000`])('allocates little for %j', (count) => {
+    const chunk = Buffer.from(`${count}\r\n:1\r\n`);
+    const decoders = Array.from({ length: 200 }, () => new ReplyDecoder(mode));
+    const before = process.memoryUsage().heapUsed;
+    for (const decoder of decoders) expect(decoder.decode(chunk, 0, true)).toBe(INCOMPLETE);
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
+  });
 
   it.each([
     ['elements that it has announced', `*1048575\r\n*2\r\n`],

@@ -13,9 +13,8 @@ function hostBytes(name: string, args: readonly Argument[]): Buffer {
   return Buffer.from(writable as string);
 }
 
-function joined(parts: Part[] | undefined): Buffer | undefined {
-  return parts && Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)));
-}
+const joined = (parts: Part[] | undefined): Buffer | undefined =>
+  parts && Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)));
 
 /** What `Batch` makes of a command: text is checked once, and encoded anew if it was not ASCII. */
 function encoded(name: string, args: readonly unknown[]): Buffer | undefined {

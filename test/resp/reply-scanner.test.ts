@@ -30,9 +30,7 @@ function scanAll(chunks: readonly Buffer[]): Scan {
   return { ends, after: scanner.outstanding > 0 ? 'in a reply' : 'between replies' };
 }
 
-function inHalves(bytes: Buffer): Buffer[] {
-  return cutAt(bytes, [bytes.length >> 1]);
-}
+const inHalves = (bytes: Buffer): Buffer[] => cutAt(bytes, [bytes.length >> 1]);
 
 const PUSH = aggregate('>', ['$7\r\nmessage\r\n', '$1\r\nc\r\n', '$2\r\nhi\r\n']);
 const CASES = [

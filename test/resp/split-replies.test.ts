@@ -40,26 +40,23 @@ describe('a split reply', () => {
   it.each([
     ['a string', true],
     ['a Buffer', false],
-  ])(
-    'shares no memory between connections: %s of each, open at the same time, split and dropped in any order',
-    (_, utf8) => {
-      const reply = (letter: string) => bulk(letter.repeat(10_000));
-      const halves = (letter: string) => cutAt(reply(letter), [5_000]) as [Buffer, Buffer];
-      const value = (letter: string) => (utf8 ? letter.repeat(10_000) : Buffer.from(letter.repeat(10_000)));
-      // So that memory of an earlier string is kept for the next one.
-      expect(begun(halves('z')[0], utf8).resume(halves('z')[1])).toEqual(value('z'));
-      const a = begun(halves('a')[0], utf8);
-      const dropped = begun(halves('b')[0], utf8);
-      dropped.discard();
-      const c = begun(halves('c')[0], utf8);
-      const d = begun(halves('d')[0], utf8);
-      const values = [a.resume(halves('a')[1]), d.resume(halves('d')[1]), c.resume(halves('c')[1])];
-      expect(values).toEqual([value('a'), value('d'), value('c')]);
-      const reused = begun(halves('e')[0], utf8);
-      expect(reused.resume(halves('e')[1])).toEqual(value('e'));
-      expect(values).toEqual([value('a'), value('d'), value('c')]);
-    },
-  );
+  ])('shares no memory between connections: %s of each, open at once, split and dropped in any order', (_, utf8) => {
+    const reply = (letter: string) => bulk(letter.repeat(10_000));
+    const halves = (letter: string) => cutAt(reply(letter), [5_000]) as [Buffer, Buffer];
+    const value = (letter: string) => (utf8 ? letter.repeat(10_000) : Buffer.from(letter.repeat(10_000)));
+    // So that memory of an earlier string is kept for the next one.
+    expect(begun(halves('z')[0], utf8).resume(halves('z')[1])).toEqual(value('z'));
+    const a = begun(halves('a')[0], utf8);
+    const dropped = begun(halves('b')[0], utf8);
+    dropped.discard();
+    const c = begun(halves('c')[0], utf8);
+    const d = begun(halves('d')[0], utf8);
+    const values = [a.resume(halves('a')[1]), d.resume(halves('d')[1]), c.resume(halves('c')[1])];
+    expect(values).toEqual([value('a'), value('d'), value('c')]);
+    const reused = begun(halves('e')[0], utf8);
+    expect(reused.resume(halves('e')[1])).toEqual(value('e'));
+    expect(values).toEqual([value('a'), value('d'), value('c')]);
+  });
 
   it('keeps nothing of the chunk before the reply, and nothing of a reply that is whole', () => {
     const chunk = Buffer.concat([Buffer.from(':1\r\n'), list.subarray(0, 30)]);

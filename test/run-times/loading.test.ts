@@ -2,7 +2,7 @@
  * The package is loaded where a global of Node is replaced or missing: by fake timers, a browser's globals, a test of
  * the user.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type PackedPackage, type Project, packPackage } from '../helpers/packed.js';
 
 let packed: PackedPackage;
@@ -73,11 +73,9 @@ const program = (before: string, after = '') => `
   }
   run();`;
 
-describe('the package is loaded', () => {
-  it.each(Object.entries(SURROUNDINGS))('%s, and answers as a plain client', async (_, { before, after }) => {
-    await project.write('loading.cjs', program(before, after));
-    expect(await project.run('loading.cjs')).toEqual({ plain: true, same: [true, true, true] });
-  });
+it.each(Object.entries(SURROUNDINGS))('is loaded: %s, and answers as a plain one', async (_, { before, after }) => {
+  await project.write('loading.cjs', program(before, after));
+  expect(await project.run('loading.cjs')).toEqual({ plain: true, same: [true, true, true] });
 });
 
 it('copies of the package share one listener for `exit`, and are freed when their connections are gone', async () => {

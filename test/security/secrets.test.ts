@@ -219,35 +219,31 @@ describe.each(HOSTS)('$name', (host) => {
   });
 });
 
-describe('errors of coalesce() itself', () => {
-  it('do not quote their arguments', () => {
-    const given: readonly (() => unknown)[] = [
-      () => coalesce({ host: 'localhost', password: SECRETS.password }),
-      () => coalesce([SECRETS.password]),
-      () => coalesce(`redis://u:${SECRETS.password}@localhost` as never),
-      () => coalesce(HOSTS[0]?.create(server.url) as Client, `redis://u:${SECRETS.password}@localhost` as never),
-      () => coalesce(Object.assign(() => {}, { password: SECRETS.password })),
-      () => coalesce(HOSTS[0]?.create(server.url) as Client, { password: SECRETS.password } as never),
-      () => coalesce(HOSTS[0]?.create(server.url) as Client, { schedule: { password: SECRETS.password } } as never),
-    ];
-    for (const call of given) {
-      try {
-        call();
-        expect.unreachable('expected an error');
-      } catch (error) {
-        show(error);
-      }
+it('errors of coalesce() itself: do not quote their arguments', () => {
+  const given: readonly (() => unknown)[] = [
+    () => coalesce({ host: 'localhost', password: SECRETS.password }),
+    () => coalesce([SECRETS.password]),
+    () => coalesce(`redis://u:${SECRETS.password}@localhost` as never),
+    () => coalesce(HOSTS[0]?.create(server.url) as Client, `redis://u:${SECRETS.password}@localhost` as never),
+    () => coalesce(Object.assign(() => {}, { password: SECRETS.password })),
+    () => coalesce(HOSTS[0]?.create(server.url) as Client, { password: SECRETS.password } as never),
+    () => coalesce(HOSTS[0]?.create(server.url) as Client, { schedule: { password: SECRETS.password } } as never),
+  ];
+  for (const call of given) {
+    try {
+      call();
+      expect.unreachable('expected an error');
+    } catch (error) {
+      show(error);
     }
-    expect(shown).toHaveLength(given.length);
-    expect(found()).toEqual([]);
-  });
+  }
+  expect(shown).toHaveLength(given.length);
+  expect(found()).toEqual([]);
 });
 
-describe('the search', () => {
-  it('finds secrets as text, as bytes, and deep in errors', () => {
-    expect(found()).toEqual([]);
-    show(Object.assign(new Error('x'), { command: { args: [Buffer.from(SECRETS.value)] } }));
-    show(new Error('x', { cause: { hidden: SECRETS.key } }));
-    expect(found()).toEqual(['key', 'value']);
-  });
+it('the search: finds secrets as text, as bytes, and deep in errors', () => {
+  expect(found()).toEqual([]);
+  show(Object.assign(new Error('x'), { command: { args: [Buffer.from(SECRETS.value)] } }));
+  show(new Error('x', { cause: { hidden: SECRETS.key } }));
+  expect(found()).toEqual(['key', 'value']);
 });

@@ -20,10 +20,7 @@ beforeAll(async () => {
 });
 
 /** What a client that trusts only `trusted` makes of a server that shows `shown`. */
-interface Meeting {
-  readonly server: () => TlsOptions;
-  readonly client: () => Record<string, unknown>;
-}
+type Meeting = { readonly server: () => TlsOptions; readonly client: () => Record<string, unknown> };
 
 const REFUSED: Readonly<Record<string, Meeting>> = {
   'a certificate that nobody has signed': { server: () => right, client: () => ({}) },

@@ -36,26 +36,24 @@ function create(host: Host, options: RedisOptions): Client {
 const TEXTS = ['a', 'é ключ', '\r\n', '', 'x'.repeat(100_000)];
 
 /** In one turn: fast and other commands, large values, errors of the server and of the ACL. */
-function program(client: Client): Promise<unknown>[] {
-  return [
-    ...TEXTS.map((text, index) => client.set(`shop:${index}`, text)),
-    ...TEXTS.map((_, index) => client.get(`shop:${index}`)),
-    ...TEXTS.map((_, index) => client.getBuffer(`shop:${index}`).then((bytes) => ({ hex: bytes?.toString('hex') }))),
-    client.hset('shop:h', { field: 'value', other: '2' }),
-    client.hgetall('shop:h'),
-    client.zadd('shop:z', 1.5, 'a'),
-    client.zscore('shop:z', 'a'),
-    cold(client, 'strlen', 'shop:0'),
-    client.multi().incr('shop:n').get('shop:n').exec(),
-    client.pipeline().get('shop:0').hget('shop:0', 'field').exec(),
-    client.incr('shop:0'),
-    client.get('of another'),
-    client.keys('*').then((keys) => keys.sort()),
-    client.acl('WHOAMI'),
-    client.get('shop:0'),
-    client.del('shop:h', 'shop:z', 'shop:n'),
-  ];
-}
+const program = (client: Client): Promise<unknown>[] => [
+  ...TEXTS.map((text, index) => client.set(`shop:${index}`, text)),
+  ...TEXTS.map((_, index) => client.get(`shop:${index}`)),
+  ...TEXTS.map((_, index) => client.getBuffer(`shop:${index}`).then((bytes) => ({ hex: bytes?.toString('hex') }))),
+  client.hset('shop:h', { field: 'value', other: '2' }),
+  client.hgetall('shop:h'),
+  client.zadd('shop:z', 1.5, 'a'),
+  client.zscore('shop:z', 'a'),
+  cold(client, 'strlen', 'shop:0'),
+  client.multi().incr('shop:n').get('shop:n').exec(),
+  client.pipeline().get('shop:0').hget('shop:0', 'field').exec(),
+  client.incr('shop:0'),
+  client.get('of another'),
+  client.keys('*').then((keys) => keys.sort()),
+  client.acl('WHOAMI'),
+  client.get('shop:0'),
+  client.del('shop:h', 'shop:z', 'shop:n'),
+];
 
 async function run(client: Client) {
   await ready(client);

@@ -31,9 +31,7 @@ redis.duplicate({ portt: 1 });
 
 // Options of a wider type, as an application's own function has them.
 const made: Redis[] = [new Redis(someOptions), new Redis(hostOptions), new Redis('redis://127.0.0.1', someOptions)];
-function connect(options: RedisOptions = {}): Redis {
-  return new Redis({ ...options, lazyConnect: true });
-}
+const connect = (options: RedisOptions = {}): Redis => new Redis({ ...options, lazyConnect: true });
 new Redis({ coalesce: false });
 new Redis({ coalesce: process.env.COALESCE !== 'off' });
 new Redis({ coalesce: undefined });

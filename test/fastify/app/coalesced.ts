@@ -1,10 +1,7 @@
 import { type FastifyInstance, fastify } from 'fastify';
 import fastifyRedis from 'ioredis-coalesce/fastify';
 
-interface Product {
-  Params: { id: string };
-  Body: { name: string; price: number };
-}
+type Product = { Params: { id: string }; Body: { name: string; price: number } };
 
 /** A small shop, as it was before this package. */
 export function buildApp(redisOptions: { url: string; keyPrefix: string }): FastifyInstance {

@@ -117,10 +117,7 @@ interface Refusal {
   seen: boolean;
 }
 
-interface Ack {
-  readonly at: number;
-  readonly value: number;
-}
+type Ack = { readonly at: number; readonly value: number };
 
 const MAX_VIOLATIONS = 20;
 /** Milliseconds without a byte after which no answer is given, and some more. */

@@ -40,9 +40,8 @@ export const CLUSTER_HOSTS: readonly ClusterHost[] = [ioredis6, ioredis5, iovalk
 export const KINDS = ['plain', 'coalesced'] as const;
 export type Kind = (typeof KINDS)[number];
 
-export function createCluster(host: ClusterHost, kind: Kind, nodes: RedisCluster, options?: ClusterOptions) {
-  return kind === 'plain' ? host.create(nodes, options) : host.createCoalesced(nodes, options);
-}
+export const createCluster = (host: ClusterHost, kind: Kind, nodes: RedisCluster, options?: ClusterOptions) =>
+  kind === 'plain' ? host.create(nodes, options) : host.createCoalesced(nodes, options);
 
 function host(name: ClusterHost['name'], Cluster: ClusterClass): ClusterHost {
   const create: ClusterHost['create'] = (nodes, options = {}) => endWithTest(new Cluster(nodes.startupNodes, options));

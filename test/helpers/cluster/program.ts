@@ -2,9 +2,8 @@ import { cold } from '../cold.js';
 import type { ClusterClient } from './clients.js';
 
 /** One key for each of `count` slots all over the cluster. */
-export function keysOverAllSlots(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `key:${index}`);
-}
+export const keysOverAllSlots = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `key:${index}`);
 
 export type Step = (cluster: ClusterClient) => Promise<unknown>[];
 

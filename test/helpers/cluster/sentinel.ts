@@ -16,11 +16,7 @@ const SETTLE_TIMEOUT = 40_000;
 /** The server ends, and its folder goes, when the pipe at stdin closes: by `stop()`, or when this process ends. */
 const WRAPPER = 'folder="$1"; shift; "$@" & server=$!; read -r _; kill -9 "$server"; wait; rm -rf "$folder"';
 
-interface Sentinel {
-  readonly port: number;
-  readonly wrapper: ChildProcess;
-  readonly client: Redis;
-}
+type Sentinel = { readonly port: number; readonly wrapper: ChildProcess; readonly client: Redis };
 
 /** A master and a replica, and three sentinels that watch them. */
 export class SentinelGroup {

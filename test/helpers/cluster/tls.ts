@@ -5,10 +5,7 @@ import { generate } from 'selfsigned';
 import { freePort } from '../../../tools/free-port.js';
 import { type RedisServer, startRedis } from '../../../tools/redis-server.js';
 
-export interface Certificate {
-  readonly key: string;
-  readonly cert: string;
-}
+export type Certificate = { readonly key: string; readonly cert: string };
 
 /** A server that can be reached in every way a server can, as any of its users. */
 export interface SecuredServer {

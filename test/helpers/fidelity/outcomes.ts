@@ -8,14 +8,9 @@ export type Normalise = (value: unknown) => unknown;
 /** Some are long, and only a mismatch needs one. */
 type Label = string | (() => string);
 
-interface Slot {
-  readonly label: Label;
-  outcome: string;
-}
+type Slot = { readonly label: Label; outcome: string };
 
-function textOf(label: Label): string {
-  return typeof label === 'function' ? label() : label;
-}
+const textOf = (label: Label): string => (typeof label === 'function' ? label() : label);
 
 /** Ruins a value that was noted: if another caller shares it, or its memory, that caller has a wrong value. */
 function spoil(value: unknown): void {

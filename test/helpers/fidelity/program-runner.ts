@@ -14,14 +14,16 @@ export const SCRIPTS: Readonly<Record<string, { lua: string; numberOfKeys?: numb
   broken: { numberOfKeys: 1, lua: "return redis.call('LPUSH', KEYS[1])" },
 };
 
+/** Their text, for `Admin.reset`. */
+export const LUA = Object.values(SCRIPTS).map(({ lua }) => lua);
+
 // The order of a set's members is its hash table's, which each read may change a little: shared reads are fewer.
 const UNORDERED = /^(smembers|sinter|sunion|sdiff)(Buffer)?$/;
 
 const sortedDeep: Normalise = (value) => (Array.isArray(value) ? sorted(value.map(sortedDeep)) : value);
 
-function normaliseOf(calls: readonly Call[]): Normalise | undefined {
-  return calls.some(([name]) => UNORDERED.test(name)) ? sortedDeep : undefined;
-}
+const normaliseOf = (calls: readonly Call[]): Normalise | undefined =>
+  calls.some(([name]) => UNORDERED.test(name)) ? sortedDeep : undefined;
 
 export function defineScripts(client: Client): Client {
   for (const [name, definition] of Object.entries(SCRIPTS)) {
@@ -195,9 +197,7 @@ function hold(chain: Client, { wrapper }: Wrapping, derivable: boolean): Client 
   return derivable ? (Object.create(chain) as Client) : chain;
 }
 
-interface QueuedItem {
-  readonly stream?: { readonly isPipeline?: boolean };
-}
+type QueuedItem = { readonly stream?: { readonly isPipeline?: boolean } };
 
 /** What logs and error reports do. Host: an explicit pipeline of its own in flight cannot be shown as JSON. */
 function show(value: Client): void {

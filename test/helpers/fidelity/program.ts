@@ -301,9 +301,14 @@ const select = fc.record<Step & { kind: 'select' }>({
 
 const show = fc.constant<Step>({ kind: 'show', gap: 'nothing', through: undefined });
 
-export function asCommand(call: Call): Step {
-  return { kind: 'command', gap: 'nothing', through: undefined, how: 'method', call, times: 1 };
-}
+export const asCommand = (call: Call): Step => ({
+  kind: 'command',
+  gap: 'nothing',
+  through: undefined,
+  how: 'method',
+  call,
+  times: 1,
+});
 
 /** Reads of keys that look alike, in one batch. */
 const lookalikes = fc

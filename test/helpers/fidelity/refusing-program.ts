@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { Client } from '../hosts.js';
 import { canonical } from './canonical.js';
+import { Fates, OPEN } from './profiles.js';
 
 /**
  * Programs against a server that refuses: users lose the right to a command or a key while their connection lives,
@@ -174,53 +175,35 @@ export interface TurnsOf {
   lose(what: 'requests' | 'replies', sent: string): Promise<void>;
 }
 
-/** Runs a program; returns the fates in the order of the calls, and the settled ones in the order in which they did. */
+/** Runs a program. */
 export async function runRefusing(
   client: Client,
   { isProven, keyPrefix, turns }: RefusingProgram,
   world: TurnsOf,
   patience: number,
-) {
-  const fates: Fate[] = [];
-  const settled: Fate[] = [];
+): Promise<Fates<Fate>> {
+  const fates = new Fates<Fate>(canonical);
   // Reads are fused once the server has answered an MGET, and an HMGET.
   if (isProven) await Promise.all([client.get('none'), client.hget('none', 'f')]);
   let db = 0;
   let again = 0;
-  for (const [index, { before, loses, calls }] of turns.entries()) {
+  for (const [turn, { before, loses, calls }] of turns.entries()) {
     // A client that checks whether the server is ready waits for its master.
     const healed = loses === 'nothing' ? [] : [['REPLICAOF', 'NO', 'ONE']];
     for (const [name, ...args] of [...before, ...healed]) {
       const onWire = args.map((arg) => (name === 'DEL' ? keyPrefix + arg : arg.replace(/^~/, `~${keyPrefix}`)));
       await world.administer([name as string, ...onWire]).catch(() => {});
     }
-    const pending: Promise<unknown>[] = [];
-    const last = `last ${index}`;
+    fates.nextTurn();
+    const last = `last ${turn}`;
     const losing = loses === 'nothing' ? undefined : world.lose(loses, last);
     const issue = ({ call, how: way }: Omit<TurnCall, 'gap'>) => {
       if (/^select$/i.test(call[0])) db = call[1] as number;
       if (call[0] === 'select') again = db;
-      const fate: Fate = {
-        turn: index,
-        call: canonical(call),
-        db,
-        again,
-        overtaken: false,
-        ordered: way === 'method' && !/^(pipeline|transaction|exec)$/.test(call[0]),
-        outcome: 'still open',
-      };
-      if (!isRead(call)) for (const one of fates) one.overtaken ||= one.turn === index;
-      fates.push(fate);
-      const settle = (outcome: string) => {
-        fate.outcome = fate.outcome === 'still open' ? outcome : `${fate.outcome} and again ${outcome}`;
-        settled.push(fate);
-      };
-      pending.push(
-        Promise.resolve(made(client, call, way, db)).then(
-          (value) => settle(`resolved ${canonical(value)}`),
-          (error: unknown) => settle(`rejected ${canonical(error)}`),
-        ),
-      );
+      if (!isRead(call)) for (const one of fates.all) one.overtaken ||= one.turn === turn;
+      const ordered = way === 'method' && !/^(pipeline|transaction|exec)$/.test(call[0]);
+      const fate: Fate = { turn, call: canonical(call), db, again, overtaken: false, ordered, outcome: OPEN };
+      fates.issue(fate, () => made(client, call, way, db));
     };
     for (const one of calls) {
       issue(one);
@@ -230,15 +213,9 @@ export async function runRefusing(
     issue({ call: ['echo', last], how: 'method' });
     await losing;
     if (losing !== undefined) db = again;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, patience, 'late');
-    });
-    const found = await Promise.race([Promise.all(pending), late]);
-    clearTimeout(timer);
-    if (found === 'late') break;
+    if (!(await fates.within(patience))) break;
   }
-  return { fates, settled };
+  return fates;
 }
 
 function made(client: Client, [name, ...args]: TurnCall['call'], way: TurnCall['how'], db: number): unknown {

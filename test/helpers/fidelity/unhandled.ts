@@ -9,9 +9,7 @@ type Listener = (reason: unknown, promise: Promise<unknown>) => void;
 export class UnhandledRejections {
   #seen: string[] = [];
   #others: Listener[] = [];
-  readonly #listener: Listener = (reason) => {
-    this.#seen.push(canonical(reason));
-  };
+  readonly #listener: Listener = (reason) => void this.#seen.push(canonical(reason));
 
   start(): void {
     this.#others = process.listeners('unhandledRejection') as Listener[];

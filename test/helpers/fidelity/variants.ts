@@ -82,11 +82,7 @@ export function layersOf(way: number, log: unknown[]): { kind: string; make: Lay
   return layers;
 }
 
-export interface Place {
-  readonly host: string;
-  readonly port: number;
-  readonly db: number;
-}
+export type Place = { readonly host: string; readonly port: number; readonly db: number };
 
 export async function connect(variant: Variant, place: Place, kind: 'plain' | 'coalesced'): Promise<Client> {
   const options = {

@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel as namedChannel, tracingChannel } from 'node:diagnostics_channel';
 import fc from 'fast-check';
-import { type Command, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
+import { around, type Command, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
 import type { Client } from '../hosts.js';
 import { channelOf, type Rewriting } from '../rewriting.js';
 import { canonical } from './canonical.js';
+import { Fates, OPEN } from './profiles.js';
 
 /**
  * Programs of a client whose watchers come and go while its commands are under way: layers over its class's
@@ -45,15 +46,15 @@ const LAYERS = {
       );
     }),
   /** Callers get another promise. */
-  deriving: (): Layer => (original) =>
-    function (...all) {
-      const returned = original.apply(this, all);
+  deriving: () =>
+    around((send) => {
+      const returned = send();
       if (!(returned instanceof Promise)) return returned;
       const derived = returned.then((value) => value);
       // Nobody holds that of a handshake's command.
       derived.catch(() => {});
       return derived;
-    },
+    }),
   /** It reads all that commands have. */
   reading: (log: unknown[]) =>
     layered(log, (command) => {
@@ -64,40 +65,37 @@ const LAYERS = {
   /** In a context of its own, as a tracer's spans are. */
   entering: (log: unknown[]): Layer => {
     let spans = 0;
-    return (original) =>
-      function (...all) {
-        const [{ name }] = all;
-        if (OWN.test(name)) return original.apply(this, all);
-        spans += 1;
-        log.push(['entered', name, context.getStore() ?? 'nothing']);
-        return context.run(spans, () => original.apply(this, all));
-      };
+    return around((send, { name }) => {
+      if (OWN.test(name)) return send();
+      spans += 1;
+      log.push(['entered', name, context.getStore() ?? 'nothing']);
+      return context.run(spans, send);
+    });
   },
   /** It changes replies. */
-  encoding: (): Layer => (original) =>
-    function (command, ...rest) {
+  encoding: () =>
+    around((send, command) => {
       const { resolve } = command;
       command.resolve = (reply) => resolve(Buffer.isBuffer(reply) ? Buffer.concat([reply, Buffer.from('~')]) : reply);
-      return original.call(this, command, ...rest);
-    },
+      return send();
+    }),
   /** It throws at a call of some keys. */
-  throwing: (): Layer => (original) =>
-    function (...all) {
-      const [{ name, args, pipelineIndex }] = all as [ReadCommand];
+  throwing: () =>
+    around((send, command) => {
+      const { name, args, pipelineIndex } = command as ReadCommand;
       // Out of a pipeline it leaves a plain client with a queue that does not fit its replies.
       if (isCalling && pipelineIndex === undefined && /^(get|set)$/.test(name) && /none$/.test(String(args[0])))
         throw new RangeError(`no ${name}`);
-      return original.apply(this, all);
-    },
+      return send();
+    }),
   /** A command is sent some microtasks later. */
-  late: (): Layer => (original) =>
-    function (...all) {
-      const [command] = all;
+  late: () =>
+    around((send, { promise }) => {
       Promise.resolve()
-        .then(() => original.apply(this, all))
+        .then(send)
         .catch(() => {});
-      return command.promise;
-    },
+      return promise;
+    }),
 } satisfies Record<string, (log: unknown[]) => Layer>;
 type LayerName = keyof typeof LAYERS;
 
@@ -106,13 +104,11 @@ const context = new AsyncLocalStorage<number>();
 let isCalling = false;
 
 function layered(log: unknown[], see: (command: Command) => void): Layer {
-  return (original) =>
-    function (...all) {
-      const [command] = all;
-      log.push(['passed', command.name]);
-      see(command);
-      return original.apply(this, all);
-    };
+  return around((send, command) => {
+    log.push(['passed', command.name]);
+    see(command);
+    return send();
+  });
 }
 
 /** `nodes`: the class of a Cluster's nodes. */
@@ -185,13 +181,13 @@ const gap: fc.Arbitrary<Step> = fc
  *
  * @param often - calls of turns in which nothing is lost.
  */
-export function turnOf(
+export const turnOf = (
   often: fc.Arbitrary<Call>,
   reads: fc.Arbitrary<Call>,
   watches: fc.Arbitrary<Step>,
   lost: fc.Arbitrary<Omit<Turn, 'steps'> & { readonly step?: Step; readonly isFirst?: boolean }>,
-): fc.Arbitrary<Turn> {
-  return fc.oneof(
+): fc.Arbitrary<Turn> =>
+  fc.oneof(
     {
       weight: 4,
       arbitrary: fc.record({
@@ -223,7 +219,6 @@ export function turnOf(
         })),
     },
   );
-}
 const turn = turnOf(
   fc.oneof({ weight: 6, arbitrary: read }, { weight: 4, arbitrary: write }),
   read.filter(([name]) => name !== 'pair'),
@@ -280,8 +275,7 @@ const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
  */
 export async function runWatched(of: Watched, { turns }: WatchedProgram, name: string, patience: number) {
   const { client, classes } = of;
-  const fates: Fate[] = [];
-  const settled: Fate[] = [];
+  const fates = new Fates<Fate>(shown);
   const seen: unknown[] = [];
   const seenIn: unknown[][] = [];
   const placeAt = (target: object) => ({
@@ -336,7 +330,7 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
   };
   for (const [index, { loses, steps }] of turns.entries()) {
     await of.begin(index);
-    const pending: Promise<unknown>[] = [];
+    fates.nextTurn();
     const last = `last ${index} of ${name}`;
     const losing = loses === 'requests' || loses === 'replies' ? of.lose(loses, last) : undefined;
     const issue = (call: Call, how: Way) => {
@@ -345,50 +339,37 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
         group: /^(pipeline|transaction|pair|exec|multi)$/.test(call[0]) || how !== 'method' ? '' : `${index}.${epoch}`,
         turn: index,
         isAborted: how === 'aborted',
-        outcome: 'still open',
+        outcome: OPEN,
       };
-      fates.push(fate);
-      const settle = (outcome: string) => {
-        fate.outcome = fate.outcome === 'still open' ? outcome : `${fate.outcome} and again ${outcome}`;
-        settled.push(fate);
-      };
-      let made: unknown;
-      isCalling = true;
-      try {
-        made = makeCall(of, call, how, loses === 'nothing');
-      } catch (error) {
-        settle(`threw ${shown(error)}`);
-        return;
-      } finally {
-        isCalling = false;
-      }
-      pending.push(
-        Promise.resolve(made).then(
-          (reply) => settle(`resolved ${shown(reply)}`),
-          (error: unknown) => settle(`rejected ${shown(error)}`),
-        ),
-      );
+      fates.issue(fate, () => {
+        isCalling = true;
+        try {
+          return makeCall(of, call, how, loses === 'nothing');
+        } finally {
+          isCalling = false;
+        }
+      });
     };
     for (const step of steps) {
       if (step.kind === 'watch') apply(step.watch);
       else if (step.kind === 'call') for (let time = 0; time < step.times; time += 1) issue(step.call, step.way);
       else if (step.kind === 'gap') {
-        await pass(step.gap, pending);
-        if (step.gap === 'replies') await answered().then(() => pass('immediate', pending));
+        await pass(step.gap, fates);
+        if (step.gap === 'replies') await answered().then(() => pass('immediate', fates));
       } else if (step.kind === 'cut') of.change(step);
       else await of.change(step);
     }
     epoch += 1;
     issue(['echo', last], 'method');
     await losing;
-    if ((await within(patience, Promise.all(pending))) === LATE) break;
+    if (!(await fates.within(patience))) break;
     await answered();
     await of.end?.();
     seenIn.push(seen.splice(0));
   }
   subscribe(false);
   for (const from of ['class', 'own', 'nodes'] as const) while (places[from].stack.length > 0) takeOff(from);
-  return { fates, settled, seen: seenIn };
+  return { fates: fates.all, settled: fates.settled, seen: seenIn };
 }
 
 function makeCall({ client, isPlain }: Watched, [name, ...args]: Call, how: Way, mayAbort: boolean): unknown {
@@ -424,23 +405,11 @@ function shown(value: unknown): string {
   return canonical([value.constructor.name, name, message, command]);
 }
 
-async function pass(gap: (Step & { kind: 'gap' })['gap'], pending: readonly Promise<unknown>[]): Promise<void> {
+async function pass(gap: (Step & { kind: 'gap' })['gap'], fates: Fates<Fate>): Promise<void> {
   if (gap === 'microtask') await Promise.resolve();
   if (gap === 'nextTick') await new Promise<void>((go) => process.nextTick(go));
   if (gap === 'immediate') await new Promise<void>((go) => setImmediate(go));
-  if (gap === 'replies') await within(3_000, Promise.all(pending));
-}
-
-const LATE = Symbol('late');
-
-async function within<T>(ms: number, promise: Promise<T>): Promise<T | typeof LATE> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<typeof LATE>((resolve) => {
-    timer = setTimeout(resolve, ms, LATE);
-  });
-  const found = await Promise.race([promise, late]);
-  clearTimeout(timer);
-  return found;
+  if (gap === 'replies') await fates.within(3_000);
 }
 
 /**

@@ -32,9 +32,7 @@ export async function useMemory(options: MemoryOptions): Promise<MemoryUse> {
   client.on('error', () => {});
   if (options.kind !== 'plain') coalesce(client);
   let connections = 0;
-  client.on('ready', () => {
-    connections += 1;
-  });
+  client.on('ready', () => void connections++);
   try {
     await once(client, 'ready');
     await client.set('key', 'value '.repeat(10));

@@ -1,10 +1,6 @@
 import { type Run, type RunOptions, run, type Scenario } from './scenario.js';
 
-export interface Row {
-  readonly scenario: string;
-  readonly client: string;
-  readonly run: Run;
-}
+export type Row = { readonly scenario: string; readonly client: string; readonly run: Run };
 
 /** What becomes of a transaction or pipeline that was answered in part when its connection broke: if there was one. */
 const CUT = ['AbortError'];

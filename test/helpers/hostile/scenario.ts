@@ -116,9 +116,7 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
   });
   if (kind !== 'plain') coalesce(client, kind === 'corked' ? { fastPath: false } : options.coalesce);
   let reconnects = 0;
-  client.on('reconnecting', () => {
-    reconnects += 1;
-  });
+  client.on('reconnecting', () => void reconnects++);
   client.on('error', () => {});
 
   try {
@@ -169,7 +167,5 @@ async function met(scenario: Scenario, tally: Tally, reconnects: number, deadlin
 }
 
 function sleepUnref(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
+  return new Promise((resolve) => void setTimeout(resolve, ms).unref());
 }

@@ -12,9 +12,14 @@ export interface Tally {
   readonly mismatches: string[];
 }
 
-export function newTally(): Tally {
-  return { commands: 0, replies: 0, errors: new Map(), open: 0, settledTwice: 0, mismatches: [] };
-}
+export const newTally = (): Tally => ({
+  commands: 0,
+  replies: 0,
+  errors: new Map(),
+  open: 0,
+  settledTwice: 0,
+  mismatches: [],
+});
 
 export const FATAL_DECODE_ERROR = 'fatal decode error';
 

@@ -212,7 +212,5 @@ function shown(value: unknown): string {
 }
 
 function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
+  return new Promise((resolve) => void setTimeout(resolve, ms));
 }

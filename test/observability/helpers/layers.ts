@@ -23,42 +23,44 @@ export function layer<T extends object>(client: T, ...layers: readonly Layer[]):
   return client;
 }
 
-/** As OpenTelemetry's: it replaces `resolve` and `reject` when the command has been sent. */
-export function replacing(log: unknown[], tag = ''): Layer {
-  return (original) =>
-    function (command, ...rest) {
-      log.push([`${tag}sent`, command.name, [...command.args]]);
-      const returned = original.call(this, command, ...rest);
-      const { resolve, reject } = command;
-      command.resolve = (reply) => {
-        log.push([`${tag}resolved`, command.name, reply]);
-        return resolve(reply);
-      };
-      command.reject = (error) => {
-        log.push([`${tag}rejected`, command.name, error.message]);
-        reject(error);
-      };
-      return returned;
+/** A layer as a function of the call of the next one, the command, and the client. */
+export const around =
+  <T = unknown>(through: (send: () => unknown, command: Command, client: T) => unknown): Layer =>
+  (original) =>
+    function (...all) {
+      return through(() => original.apply(this, all), all[0], this as T);
     };
-}
+
+/** As OpenTelemetry's: it replaces `resolve` and `reject` when the command has been sent. */
+export const replacing = (log: unknown[], tag = ''): Layer =>
+  around((send, command) => {
+    log.push([`${tag}sent`, command.name, [...command.args]]);
+    const returned = send();
+    const { resolve, reject } = command;
+    command.resolve = (reply) => {
+      log.push([`${tag}resolved`, command.name, reply]);
+      return resolve(reply);
+    };
+    command.reject = (error) => {
+      log.push([`${tag}rejected`, command.name, error.message]);
+      reject(error);
+    };
+    return returned;
+  });
 
 /** As a wrapper that only counts: it touches nothing. */
-export function passing(log: unknown[]): Layer {
-  return (original) =>
-    function (...all) {
-      log.push(['passed', all[0].name]);
-      return original.apply(this, all);
-    };
-}
+export const passing = (log: unknown[]): Layer =>
+  around((send, { name }) => {
+    log.push(['passed', name]);
+    return send();
+  });
 
 /** As Datadog's and Elastic's: it follows the promise. */
-export function following(log: unknown[], tag = ''): Layer {
-  return (original) =>
-    function (command, ...rest) {
-      command.promise.then(
-        () => log.push([`${tag}fulfilled`, command.name, ...command.args]),
-        (error: Error) => log.push([`${tag}failed`, command.name, error.message]),
-      );
-      return original.call(this, command, ...rest);
-    };
-}
+export const following = (log: unknown[], tag = ''): Layer =>
+  around((send, command) => {
+    command.promise.then(
+      () => log.push([`${tag}fulfilled`, command.name, ...command.args]),
+      (error: Error) => log.push([`${tag}failed`, command.name, error.message]),
+    );
+    return send();
+  });

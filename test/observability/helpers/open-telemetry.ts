@@ -51,9 +51,8 @@ function once(restore: () => void): { restore(): void } {
 }
 
 /** Runs `work` in a span of this name. */
-export function inSpan<T>(name: string, work: (span: Span) => Promise<T>): Promise<T> {
-  return tracer.startActiveSpan(name, (span) => work(span).finally(() => span.end()));
-}
+export const inSpan = <T>(name: string, work: (span: Span) => Promise<T>): Promise<T> =>
+  tracer.startActiveSpan(name, (span) => work(span).finally(() => span.end()));
 
 /** Takes the spans that ended since the last time, those of ioredis and the ones around them. */
 export function takeSpans(): { commands: ReadableSpan[]; requests: ReadableSpan[] } {

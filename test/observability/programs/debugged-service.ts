@@ -3,9 +3,7 @@ import { Redis } from 'ioredis-coalesce';
 
 const secret = process.env.TEST_SECRET as string;
 const redis = new Redis(process.env.TEST_URL as string, { coalesce: { schedule: 'immediate' } });
-await new Promise<void>((resolve) => {
-  redis.once('ready', resolve);
-});
+await new Promise<void>((resolve) => void redis.once('ready', resolve));
 await Promise.all([redis.set(secret, secret), redis.get(secret), redis.call('STRLEN', secret)]);
 await redis.set(secret, new Date() as unknown as string);
 await redis.getBuffer(new String(secret) as string);

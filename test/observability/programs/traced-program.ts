@@ -46,9 +46,7 @@ async function sixty(client: Redis, proxy: FaultyProxy): Promise<void> {
   gone.abort();
   await aborted;
   await client.echo('after them');
-  await new Promise<void>((settle) => {
-    client.set(k, Buffer.from([0xff]), () => settle());
-  });
+  await new Promise<void>((settle) => void client.set(k, Buffer.from([0xff]), () => settle()));
   const options = client.options as { commandTimeout: number | undefined };
   proxy.stall();
   options.commandTimeout = 30;
@@ -69,9 +67,7 @@ const proxy = new FaultyProxy(Number(new URL(url).port));
 await proxy.listen();
 for (const [name, Class] of Object.entries({ plain: Plain, coalesced: Coalesced })) {
   const client: Redis = new (Class as typeof Plain)(proxy.url, { retryStrategy: () => 5 });
-  await new Promise<void>((resolve) => {
-    client.once('ready', resolve);
-  });
+  await new Promise<void>((resolve) => void client.once('ready', resolve));
   await inSpan(name, () => sixty(client, proxy));
   if ('coalescer' in client) {
     const { observedCommands } = (client as import('ioredis-coalesce').Redis).coalescer.stats();

@@ -52,9 +52,7 @@ function startTracer(): InSpan {
 const loadPackage = () => require('../../../src/index.ts') as typeof import('ioredis-coalesce');
 
 async function connect<T extends Redis>(client: T): Promise<T> {
-  await new Promise<void>((resolve) => {
-    client.once('ready', resolve);
-  });
+  await new Promise<void>((resolve) => void client.once('ready', resolve));
   return client;
 }
 

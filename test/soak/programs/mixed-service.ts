@@ -51,9 +51,7 @@ if (kind === 'traced') {
   instrumentation.setTracerProvider(provider);
   instrumentation.enable();
 } else {
-  diagnostics.channel('tracing:ioredis:command:start').subscribe(() => {
-    observed += 1;
-  });
+  diagnostics.channel('tracing:ioredis:command:start').subscribe(() => void observed++);
 }
 const { Redis } = require('ioredis') as typeof ioredis;
 const { coalesce } = await import('ioredis-coalesce/coalesce');
@@ -114,17 +112,13 @@ const worker = new Worker(kind, async ({ data, name }) => void (data === name ||
   connection: coalesce(connect({ maxRetriesPerRequest: null })),
   concurrency: 5,
 });
-worker.on('completed', () => {
-  jobs += 1;
-});
+worker.on('completed', () => void jobs++);
 queue.on('error', () => {});
 worker.on('error', () => {});
 
 async function follow(work: Promise<unknown>): Promise<void> {
   open += 1;
-  await work.catch(() => {
-    rejected += 1;
-  });
+  await work.catch(() => void rejected++);
   open -= 1;
 }
 

@@ -42,9 +42,7 @@ export class Counters {
 }
 
 // The class is usable as a type, as a value and wherever ioredis's is asked for.
-function readName(client: IORedis): Promise<string | null> {
-  return client.hget('user:1', 'name');
-}
+const readName = (client: IORedis): Promise<string | null> => client.hget('user:1', 'name');
 const redis: DefaultRedis = new DefaultRedis(options);
 export const names = [readName(redis), readName(coalesce(new IORedis({ host: '127.0.0.1', lazyConnect: true })))];
 export const counters = new Counters({ tenant: 'a', ...options });

@@ -8,19 +8,20 @@ export interface Entry {
 }
 
 /** One command with several argument lists; they run in order, on the fixture. */
-export function entry(name: string, ...argumentLists: (readonly unknown[])[]): Entry {
-  return { name, calls: argumentLists.map((args): Call => [name, ...args]), vary: true };
-}
+export const entry = (name: string, ...argumentLists: (readonly unknown[])[]): Entry => ({
+  name,
+  calls: argumentLists.map((args): Call => [name, ...args]),
+  vary: true,
+});
 
 /** The same, run exactly as it stands. */
-export function fixed(name: string, ...argumentLists: (readonly unknown[])[]): Entry {
-  return { ...entry(name, ...argumentLists), vary: false };
-}
+export const fixed = (name: string, ...argumentLists: (readonly unknown[])[]): Entry => ({
+  ...entry(name, ...argumentLists),
+  vary: false,
+});
 
 /** Several commands that need each other. */
-export function group(name: string, ...calls: Call[]): Entry {
-  return { name, calls, vary: false };
-}
+export const group = (name: string, ...calls: Call[]): Entry => ({ name, calls, vary: false });
 
 export const LONG = 'x€'.repeat(9_000);
 export const MANY = Array.from({ length: 2_000 }, (_, index) => `item ${index}`);
