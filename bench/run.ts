@@ -6,7 +6,7 @@ import { cleanly } from './suite/cleanup.js';
 import { compareWith } from './suite/compare.js';
 import { evaluate } from './suite/evaluate.js';
 import { type BenchOptions, HELP, parseOptions } from './suite/options.js';
-import { roundsOf, secondsOf } from './suite/pace.js';
+import { samplesOf, secondsOf } from './suite/pace.js';
 import { type GroupResult, writeResults } from './suite/results.js';
 import { openRig, type Rig } from './suite/rig.js';
 import { Runner } from './suite/runner.js';
@@ -46,10 +46,10 @@ async function run(options: BenchOptions, setup: Setup): Promise<void> {
 function bench({ asked, awake, named, out }: BenchOptions, setup: Setup): Promise<GroupResult[]> {
   const chosen = asked.smoke ? select(named).flatMap(shortened) : select(named);
   return cleanly(async (cleanup) => {
-    const rounds = chosen.reduce((sum, one) => sum + roundsOf(one, asked), 0);
+    const samples = chosen.reduce((sum, one) => sum + samplesOf(one, asked), 0);
     const seconds = chosen.reduce((sum, one) => sum + secondsOf(one, asked), 0);
-    if (!asked.smoke) console.error(`About ${Math.ceil(seconds / 60)} minutes.`);
-    const rig = await openRig(cleanup, { asked, rounds, nodePath: setup.nodePath });
+    if (!asked.smoke) console.error(`At most about ${Math.ceil(seconds / 60)} minutes.`);
+    const rig = await openRig(cleanup, { asked, samples, nodePath: setup.nodePath });
     const settings = await readSettings({ server: rig.server, awake, node: setup.node });
     const runner = new Runner(rig);
     await cleanup.add(() => {

@@ -17,6 +17,8 @@ const DOCUMENTS = [
     .map((file) => `docs/${file}`),
   'test/README.md',
   'bench/README.md',
+  'bench/TARGETS.md',
+  'bench/results/README.md',
   'examples/fastify-app/README.md',
 ];
 

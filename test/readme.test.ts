@@ -10,6 +10,8 @@ const LONGEST = 241;
 /** What users read; the rest is for developers, or reference that is generated. */
 const USER_DOCUMENTS = 'api production recipes caching guarantees packages testing compatibility'.split(' ');
 const MOST_WORDS = 12_250;
+/** What is measured, as tables that nobody reads through. */
+const TABLES = ['bench/TARGETS.md', 'bench/results/README.md'];
 /** Those of results come and go with what is measured. */
 const GENERATED = /<!-- ([\w-]+):begin -->.*?<!-- \1:end -->/gs;
 const MOST_WRITTEN_WORDS = 22_060;
@@ -28,8 +30,8 @@ it('and the documents for users fit in a head, together', () => {
   expect(words.reduce((sum, count) => sum + count)).toBeLessThan(MOST_WORDS);
 });
 
-it("the benchmarks' document holds targets and headline figures; the rest is what the bench prints", () => {
-  expect(document('benchmarks').split(/\s+/).length).toBeLessThan(3600);
+it("the benchmarks' document is read in two minutes", () => {
+  expect(document('benchmarks').split(/\s+/).length).toBeLessThan(1300);
 });
 
 it('and all documents together stay short: a fact stands in one place, and others link to it', () => {
@@ -37,6 +39,8 @@ it('and all documents together stay short: a fact stands in one place, and other
   expect(files).toContain('docs/design.md');
   const words = files.map((file) => wordsOf(readFileSync(`${ROOT}${file}`, 'utf8')));
   expect(words.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(MOST_WRITTEN_WORDS);
-  const all = files.map((file) => readFileSync(`${ROOT}${file}`, 'utf8').trim().split(/\s+/).length);
+  const all = files
+    .filter((file) => !TABLES.includes(file))
+    .map((file) => readFileSync(`${ROOT}${file}`, 'utf8').trim().split(/\s+/).length);
   expect(all.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(MOST_WORDS_OF_ALL);
 });

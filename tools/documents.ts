@@ -10,10 +10,10 @@ export type Region = string | ((current: string) => string);
 const begin = (name: string) => `<!-- ${name}:begin -->`;
 const end = (name: string) => `<!-- ${name}:end -->`;
 
-/** The documents that may hold generated regions: README.md and those in docs/. */
+/** The documents that may hold generated regions: README.md, those in docs/, and what the bench measured. */
 export async function readDocuments(root = ROOT): Promise<Map<string, string>> {
   const docs = (await readdir(join(root, 'docs'))).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`);
-  const texts = ['README.md', ...docs.sort()].map(async (file) => {
+  const texts = ['README.md', ...docs.sort(), 'bench/TARGETS.md', 'bench/results/README.md'].map(async (file) => {
     return [file, await readFile(join(root, file), 'utf8')] as const;
   });
   return new Map(await Promise.all(texts));

@@ -28,6 +28,8 @@ export interface StartOptions {
   args?: readonly string[];
   /** @default a free loopback port */
   port?: number;
+  /** The binary, as `REDIS_SERVER` names it. @default that one */
+  binary?: string;
   /** Where "installing …" notices go. @default stderr */
   log?: Log;
 }
@@ -37,7 +39,7 @@ export interface StartOptions {
  * removed, by `stop()`, or else when this process ends, however it ends. It does not keep the event loop alive.
  */
 export async function startRedis(options: StartOptions = {}): Promise<RedisServer> {
-  const binary = await findServerBinary(options.log);
+  const binary = await findServerBinary(options.log, options.binary);
   const attempts = options.port === undefined ? PORT_ATTEMPTS : 1;
   for (let attempt = 1; ; attempt += 1) {
     const port = options.port ?? (await freePort());

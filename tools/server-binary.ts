@@ -18,8 +18,10 @@ export const logToStderr: Log = (line) => void process.stderr.write(`${line}\n`)
 const NAMES = ['redis-server', 'valkey-server'] as const;
 
 /** The server named by `REDIS_SERVER`, else one on PATH, else one that the system's package manager installs. */
-export async function findServerBinary(log: Log = logToStderr): Promise<ServerBinary> {
-  const named = process.env.REDIS_SERVER;
+export async function findServerBinary(
+  log: Log = logToStderr,
+  named = process.env.REDIS_SERVER,
+): Promise<ServerBinary> {
   if (named) {
     return describe(await executableNamed(named));
   }

@@ -4,7 +4,7 @@ import { type ClientKind, CONNECTIONS, type RouteId } from '../http/example.js';
 import type { EnvironmentKind } from '../suite/environment.js';
 import type { VariantId } from '../variants/clients.js';
 import { type Dataset, NOTHING, type OperationId, SMALL } from '../variants/data.js';
-import type { Workload } from '../variants/protocol.js';
+import type { Metric, Workload } from '../variants/protocol.js';
 
 export interface Case {
   /** Within its benchmark. */
@@ -23,13 +23,12 @@ export interface Benchmark {
   readonly cases: readonly Case[];
   /** Before a variant's first round: its code has to become fast. @default 0.3 */
   readonly warmUpSeconds?: number;
-  /** Length of a timed round. @default 1 */
+  /** Length of a timed round. @default 0.5 */
   readonly seconds?: number;
-  /**
-   * Whether each case takes processes of its own: one keeps its luck with the compiler and the layout of its memory,
-   * which is worth up to a tenth.
-   */
-  readonly ownProcesses?: true;
+  /** Rounds at most. @default 10 */
+  readonly most?: number;
+  /** Those whose ratios to the first variant's have to be known well. @default throughput and CPU */
+  readonly metrics?: readonly Metric[];
   /** Whether socket writes are counted, after the rounds. */
   readonly counted?: true;
   /**

@@ -17,7 +17,6 @@ export const CACHE: readonly Benchmark[] = [
     'Reads that are never found: 12,000 keys in turn, with a cache of 100, in bursts of 200',
     ['coalesced', 'coalesced-small-cache'],
     [burst('misses', 200, 'get', MANY)],
-    { ownProcesses: true },
   ),
   benchmark(
     'cache-hot-key',

@@ -30,6 +30,9 @@ const cases = COMMANDS.flatMap((command) =>
 
 export const GRID: readonly Benchmark[] = [
   benchmark('grid', 'Bursts by size and value', ['plain', 'coalesced'], cases, {
+    // For a picture.
+    seconds: 0.3,
+    most: 6,
     smokeCases: 1,
   }),
 ];

@@ -7,16 +7,16 @@ import { NETWORK } from './network.js';
 import { PACKAGES } from './packages.js';
 import { PEERS } from './peers.js';
 import { PREFETCH } from './prefetch.js';
-import { RATES } from './rates.js';
+import { PRODUCTION } from './production.js';
 import { SCALE } from './scale.js';
 import { SCHEDULE } from './schedule.js';
 import { WATCHING } from './watching.js';
 
 /** By the name under which all of a group are run, and its results kept. */
 export const GROUPS: Readonly<Record<string, readonly Benchmark[]>> = {
+  production: PRODUCTION,
   core: CORE,
   network: NETWORK,
-  rates: RATES,
   schedule: SCHEDULE,
   grid: GRID,
   packages: PACKAGES,

@@ -28,6 +28,6 @@ export const PREFETCH: readonly Benchmark[] = [
     CLIENTS,
     [...cases, ...[...few, ...cases].map((each) => at('1 ms', each))],
     // Until it has learned what follows, and the code is compiled.
-    { warmUpSeconds: 2, ownProcesses: true, smokeCases: cases.length },
+    { warmUpSeconds: 2, smokeCases: cases.length },
   ),
 ];

@@ -2,7 +2,6 @@
 
 import { FEW } from '../variants/data.js';
 import { type Benchmark, benchmark, burst } from './benchmark.js';
-import { rateCase } from './rates.js';
 
 export const WATCHING: readonly Benchmark[] = [
   benchmark(
@@ -13,17 +12,6 @@ export const WATCHING: readonly Benchmark[] = [
       ...(['coalesced-prometheus', 'coalesced-otel', 'span-otel'] as const),
     ],
     [burst('200 GETs', 200)],
-  ),
-  benchmark(
-    'watching-service',
-    'Being watched: a service of 5 HGETs at a share of what plain manages',
-    ['plain', 'plain-otel', 'cork-otel', 'coalesced-otel'],
-    ([30, 60] as const).map((share) => ({
-      id: rateCase(5, share),
-      workload: { kind: 'service', operation: 'hget', data: FEW, commands: 5, share: share / 100 },
-    })),
-    // A tracer exports its spans every few seconds.
-    { warmUpSeconds: 1, seconds: 3, smokeCases: 1 },
   ),
   benchmark(
     'watching-calls',

@@ -2,37 +2,41 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { Waker } from '../suite/waker.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { descriptorOf } from '../suite/delay-proxy.js';
+import { systemNow, TimedWriter } from '../suite/timed-writer.js';
 import { LatencyRecorder } from '../variants/timing.js';
 import type { LoadResult } from './load-process.js';
 
 const RIGHT = 'HTTP/1.1 200 ';
-/** A request may be late by some tens of microseconds: its latency counts from when it was due. */
-const LOOPING_MS = 0.03;
 /** Every client gets the same arrivals. */
 const SEED = 20;
+/** How far ahead the thread that sends knows them, and how often it is told of more. */
+const AHEAD_MS = 150;
+const TOLD_EVERY_MS = 50;
 
-/** One HTTP connection, with one request at a time. All responses have to be of the same length. */
+/** One HTTP connection; its requests are answered one after the other. All responses have to be of the same length. */
 class Connection {
+  readonly fd: number;
+  /** Called when the requests on their way are answered, in their order. */
+  readonly waiting: (() => void)[] = [];
   readonly #socket: Socket;
-  readonly #request: string;
   readonly #fail: (error: Error) => void;
   #length: number | undefined;
   #got = 0;
-  #done: (() => void) | undefined;
 
-  constructor(socket: Socket, request: string, fail: (error: Error) => void) {
+  constructor(socket: Socket, fail: (error: Error) => void) {
     this.#socket = socket;
-    this.#request = request;
+    this.fd = descriptorOf(socket);
     this.#fail = fail;
     socket.on('data', (chunk: Buffer) => this.#read(chunk));
     socket.on('error', fail);
     socket.on('close', () => fail(new Error('the service closed a connection')));
   }
 
-  send(done: () => void): void {
-    this.#done = done;
-    this.#socket.write(this.#request);
+  send(request: Uint8Array, done: () => void): void {
+    this.waiting.push(done);
+    this.#socket.write(request);
   }
 
   close(): void {
@@ -48,13 +52,12 @@ class Connection {
     }
     this.#length ??= lengthOf(chunk);
     this.#got += chunk.length;
-    if (this.#got < this.#length) return;
-    if (this.#got > this.#length) {
-      this.#fail(new Error(`expected answers of ${this.#length} bytes, got ${this.#got}`));
-      return;
+    while (this.#got >= this.#length) {
+      this.#got -= this.#length;
+      const done = this.waiting.shift();
+      if (done === undefined) this.#fail(new Error(`expected answers of ${this.#length} bytes, got more`));
+      done?.();
     }
-    this.#got = 0;
-    this.#done?.();
   }
 }
 
@@ -66,103 +69,115 @@ function lengthOf(chunk: Buffer): number {
   return head + 4 + Number(body);
 }
 
-/** Connections that stay open from run to run, as those of a load balancer do: to open them is not part of a run. */
+/**
+ * Connections that stay open from run to run, as those of a load balancer do: to open them is not part of a run. They
+ * are taken in turn; one gets a second request before it has answered only where answers take longer than a whole turn.
+ */
 export class Arrivals {
-  readonly #waker: Waker;
+  readonly #writer: TimedWriter;
   readonly #connections: readonly Connection[];
+  readonly #requests: readonly Uint8Array[];
   readonly #failed: Promise<never>;
+  #next = 0;
 
-  private constructor(waker: Waker, connections: readonly Connection[], failed: Promise<never>) {
-    this.#waker = waker;
+  private constructor(
+    writer: TimedWriter,
+    connections: readonly Connection[],
+    requests: readonly Uint8Array[],
+    failed: Promise<never>,
+  ) {
+    this.#writer = writer;
     this.#connections = connections;
+    this.#requests = requests;
     this.#failed = failed;
   }
 
-  static async open(port: number, connections: number): Promise<Arrivals> {
-    const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
+  /** @param paths - that are asked for in turn. */
+  static async open(port: number, connections: number, paths: readonly string[] = ['/']): Promise<Arrivals> {
+    const requests = paths.map((path) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`));
     let fail: (error: Error) => void = () => {};
     const failed = new Promise<never>((_, reject) => {
       fail = reject;
     });
     // Between two runs, nobody waits for it.
     failed.catch(() => {});
-    const waker = await Waker.start(LOOPING_MS);
     const open = Array.from({ length: connections }, async () => {
       const socket = connect({ host: '127.0.0.1', port, noDelay: true });
       await once(socket, 'connect');
-      return new Connection(socket, request, fail);
+      return new Connection(socket, fail);
     });
-    return new Arrivals(waker, await Promise.all(open), failed);
+    return new Arrivals(await TimedWriter.start(), await Promise.all(open), requests, failed);
   }
 
   /** @param rate - mean requests per second, of all connections; without one, as fast as it goes. */
   async run(seconds: number, rate?: number): Promise<LoadResult> {
     const latency = new LatencyRecorder();
-    const free = [...this.#connections];
-    const start = performance.now();
+    const late = new LatencyRecorder();
+    const cpu = process.cpuUsage();
+    const start = systemNow();
     const until = start + seconds * 1000;
-    const run =
-      rate === undefined
-        ? closedLoop(free, until, latency)
-        : openLoop(free, arrivals(rate, start), until, latency, this.#waker);
+    const run = rate === undefined ? this.#closedLoop(until, latency) : this.#openLoop(rate, until, latency, late);
     await Promise.race([run, this.#failed]);
-    return { requests: latency.count, seconds: (performance.now() - start) / 1000, ...latency.summary() };
+    const { user, system } = process.cpuUsage(cpu);
+    return {
+      ...{ requests: latency.count, seconds: (systemNow() - start) / 1000, ...latency.summary() },
+      loadCpu: (user + system) / latency.count,
+      ...(rate === undefined ? {} : { late: late.summary().p50 }),
+    };
   }
 
   async close(): Promise<void> {
     for (const one of this.#connections) one.close();
-    await this.#waker.close();
+    await this.#writer.close();
   }
-}
 
-/** Each connection sends its next request as soon as it has an answer. */
-async function closedLoop(connections: readonly Connection[], until: number, latency: LatencyRecorder): Promise<void> {
-  const loop = async (one: Connection) => {
-    while (performance.now() < until) {
-      const sentAt = performance.now();
-      await new Promise<void>((done) => one.send(done));
-      latency.record(sentAt);
-    }
-  };
-  await Promise.all(connections.map(loop));
-}
+  #request(): Uint8Array {
+    this.#next += 1;
+    return this.#requests[this.#next % this.#requests.length]!;
+  }
 
-/**
- * Each request is due at its time, whatever became of the ones before, and its latency counts from then on (no
- * coordinated omission). It waits where no connection is free.
- */
-function openLoop(
-  free: Connection[],
-  dueTimes: Iterator<number, never>,
-  until: number,
-  latency: LatencyRecorder,
-  waker: Waker,
-): Promise<void> {
-  const waiting: number[] = [];
-  let next = dueTimes.next().value;
-  let unanswered = 0;
-  return new Promise((resolve) => {
-    const send = (one: Connection, dueAt: number) =>
-      one.send(() => {
-        latency.record(dueAt);
-        unanswered -= 1;
-        const longest = waiting.shift();
-        if (longest === undefined) free.push(one);
-        else send(one, longest);
-        if (unanswered === 0 && next >= until) resolve();
-      });
-    const arrive = (): void => {
-      for (const now = performance.now(); next <= now && next < until; next = dueTimes.next().value) {
-        unanswered += 1;
-        const one = free.pop();
-        if (one === undefined) waiting.push(next);
-        else send(one, next);
+  /** Each connection sends its next request as soon as it has an answer. */
+  async #closedLoop(until: number, latency: LatencyRecorder): Promise<void> {
+    const loop = async (one: Connection) => {
+      while (systemNow() < until) {
+        const sentAt = systemNow();
+        await new Promise<void>((done) => one.send(this.#request(), done));
+        latency.add(systemNow() - sentAt);
       }
-      if (next < until) waker.call(next, arrive);
-      else if (unanswered === 0) resolve();
     };
-    arrive();
-  });
+    await Promise.all(this.#connections.map(loop));
+  }
+
+  /**
+   * Each request is due at its time, whatever became of the ones before, and its latency counts from then on (no
+   * coordinated omission).
+   */
+  async #openLoop(rate: number, until: number, latency: LatencyRecorder, late: LatencyRecorder): Promise<void> {
+    const answers: Promise<void>[] = [];
+    const send = (dueAt: number) => {
+      const request = this.#request();
+      const { fd, waiting } = this.#connections[this.#next % this.#connections.length]!;
+      const slot = this.#writer.write(fd, request, dueAt);
+      answers.push(
+        new Promise((answered) => {
+          waiting.push(() => {
+            latency.add(systemNow() - dueAt);
+            late.add(this.#writer.latenessOf(slot));
+            answered();
+          });
+        }),
+      );
+    };
+    const dueTimes = arrivals(rate, systemNow());
+    let next = dueTimes.next().value;
+    // However short the time, there is one.
+    do {
+      for (; answers.length === 0 || next < Math.min(until, systemNow() + AHEAD_MS); next = dueTimes.next().value)
+        send(next);
+      await sleep(TOLD_EVERY_MS);
+    } while (next < until);
+    await Promise.all(answers);
+  }
 }
 
 /** The times of a Poisson process, the same ones each time. */

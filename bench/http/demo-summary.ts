@@ -1,6 +1,6 @@
 import { terminalTable } from '../report/terminal.js';
 import { type CaseResult, valuesOf as samplesOf, type VariantResult } from '../suite/results.js';
-import { spread } from '../suite/stats.js';
+import { median as medianOf } from '../suite/stats.js';
 import type { Metric } from '../variants/protocol.js';
 import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId } from './example.js';
 
@@ -128,7 +128,7 @@ function eachMeasure(of: (measure: Measure) => number): Figures {
 }
 
 function median(values: readonly number[]): number {
-  return spread(values)?.median ?? Number.NaN;
+  return medianOf(values) ?? Number.NaN;
 }
 
 function digits(value: number, measure?: Measure): string {

@@ -11,6 +11,8 @@ export interface LoadOrder {
 export interface ArrivalsOrder {
   readonly port: number;
   readonly connections: number;
+  /** In turn. @default `/` */
+  readonly paths?: readonly string[];
   readonly seconds: number;
   /** Mean requests per second, of all connections; where there is none, as fast as it goes. */
   readonly rate?: number | undefined;
@@ -23,6 +25,9 @@ export interface LoadResult {
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
+  /** CPU of the load per request, and how late it sent them, where they were due at a time. */
+  readonly loadCpu?: number;
+  readonly late?: number;
 }
 
 /** The process that makes the load, from the parent's side. */

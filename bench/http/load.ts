@@ -2,7 +2,6 @@
  * The process that makes the load, asked over IPC, one run at a time; it lives through a whole run, so that it warms up
  * once.
  */
-import autocannon from 'autocannon';
 import { answerParent } from '../suite/child.js';
 import { LatencyRecorder } from '../variants/timing.js';
 import { Arrivals } from './arrivals.js';
@@ -14,7 +13,8 @@ const TIMEOUT_S = 60;
 const LONG_ENOUGH_S = 1;
 
 /** Rejects unless every response was a 2xx. */
-function run(order: LoadOrder): Promise<LoadResult> {
+async function run(order: LoadOrder): Promise<LoadResult> {
+  const { default: autocannon } = await import('autocannon');
   const { origin, requests, connections, limit } = order;
   // Autocannon's own histogram rounds to whole milliseconds.
   const latency = new LatencyRecorder();
@@ -55,8 +55,8 @@ function run(order: LoadOrder): Promise<LoadResult> {
 let arrivals: Promise<Arrivals> | undefined;
 
 /** All orders of a process are for one service. */
-async function runArrivals({ port, connections, seconds, rate }: ArrivalsOrder): Promise<LoadResult> {
-  arrivals ??= Arrivals.open(port, connections);
+async function runArrivals({ port, connections, paths, seconds, rate }: ArrivalsOrder): Promise<LoadResult> {
+  arrivals ??= Arrivals.open(port, connections, paths);
   return (await arrivals).run(seconds, rate);
 }
 

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Rig } from '../suite/rig.js';
-import { NEVER_IDLE, type Runnable } from '../suite/variant-process.js';
+import type { Runnable } from '../suite/variant-process.js';
 import type { PackageWorkload, Workload } from '../variants/protocol.js';
 import type { ClientKind, RouteId } from './example.js';
 import { Load, type LoadOrder } from './load-process.js';
@@ -24,7 +24,7 @@ export async function routesOf({ bundle, cleanup, server }: Pick<Rig, 'bundle' |
     return service;
   };
   const services = new Map<ClientKind, Promise<Service>>();
-  return async (route: RouteId, client: ClientKind): Promise<Runnable> => {
+  const open = async (route: RouteId, client: ClientKind): Promise<Runnable> => {
     const starting = services.get(client) ?? start(client);
     services.set(client, starting);
     const service = await starting;
@@ -33,10 +33,10 @@ export async function routesOf({ bundle, cleanup, server }: Pick<Rig, 'bundle' |
       return service.drive(load, route, { connections, limit }, countWrites);
     };
     return {
+      isKept: true,
       async prepare(workload, seconds, verify) {
         if (verify) await assertSameAnswers(service, route, client);
         await drive(workload, { seconds });
-        return NEVER_IDLE;
       },
       async measure(workload, length) {
         const { requests, seconds, p50, p99, p999, cpuUs, serverCpuUs } = await drive(workload, { seconds: length });
@@ -49,16 +49,18 @@ export async function routesOf({ bundle, cleanup, server }: Pick<Rig, 'bundle' |
         const { requests, writes } = await drive(workload, { requests: wanted }, true);
         return { writes: writes / requests };
       },
-      // The routes of a service are closed together.
-      async close() {
-        await Promise.all([load.stop(), service.child.stop()]);
-      },
+      close: async () => {},
       kill() {
         load.kill();
         service.child.kill();
       },
     };
   };
+  const close = async () => {
+    const all = await Promise.all(services.values());
+    await Promise.all([load, ...all.map(({ child }) => child)].map((child) => child.stop()));
+  };
+  return { open, close };
 }
 
 /** A faster route is no gain if its answers differ. */

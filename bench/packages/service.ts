@@ -1,58 +1,47 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { type FastifyInstance, fastify } from 'fastify';
 import { Load } from '../http/load-process.js';
 import type { BenchClient } from '../variants/clients.js';
 import { fieldOf, keysOf } from '../variants/data.js';
 import type { Measured, ServiceWorkload } from '../variants/protocol.js';
 import { Stopwatch } from '../variants/timing.js';
+import { answerRequest, USERS, userOf } from './request.js';
 
 const CONNECTIONS = 50;
 const FIELD = fieldOf(0);
+/** Longer than any round: a connection may have nothing to do in it. */
 const KEEP_ALIVE_MS = 600_000;
+/** Users come in an order that is not that of their numbers: 379 is a prime. */
+const PATHS = Array.from({ length: USERS }, (_, index) => `/${userOf(index * 379)}`);
 
-/** A service of Node's own `http` in this process, on the variant's client; another process makes its load. */
+type Answer = (user: string) => Promise<unknown>;
+
+/** A Fastify service in this process, on the variant's client; another process makes its load. */
 export class Service {
-  readonly #server = createServer((_, response) => {
-    this.#answer().then(
-      (body) => response.end(body),
-      (error) => {
-        response.statusCode = 500;
-        response.end(String(error));
-      },
-    );
-  });
+  readonly #app: FastifyInstance = fastify({ keepAliveTimeout: KEEP_ALIVE_MS });
   readonly #load = new Load(fileURLToPath(new URL('load.mjs', import.meta.url)));
   readonly #client: BenchClient;
   readonly #prefix: string;
-  #keys: readonly string[] = [];
-  #commands = 1;
-  #read: (key: string) => Promise<unknown> = async () => null;
-  #next = 0;
+  #answer: Answer = async () => '';
 
   static async open(client: BenchClient, prefix: string): Promise<Service> {
     const service = new Service(client, prefix);
-    // Longer than any round: a connection may have nothing to do in it.
-    service.#server.keepAliveTimeout = KEEP_ALIVE_MS;
-    service.#server.listen(0, '127.0.0.1');
-    await once(service.#server, 'listening');
+    await service.#app.listen({ host: '127.0.0.1', port: 0 });
     return service;
   }
 
   private constructor(client: BenchClient, prefix: string) {
     this.#client = client;
     this.#prefix = prefix;
+    this.#app.get<{ Params: { user: string } }>('/:user', ({ params }) => this.#answer(params.user));
   }
 
   async run(workload: ServiceWorkload, seconds: number): Promise<Measured> {
-    const { commands, connections = CONNECTIONS, data, operation, rate } = workload;
-    const client = this.#client;
-    this.#commands = commands;
-    this.#keys = keysOf(this.#prefix, data, operation);
-    this.#read = operation === 'get' ? (key) => client.get(key) : (key) => client.hget!(key, FIELD);
+    const { connections = CONNECTIONS, rate } = workload;
+    this.#answer = this.#answerOf(workload);
     const before = performance.eventLoopUtilization();
     const watch = new Stopwatch();
     if (rate === 0) {
@@ -60,33 +49,31 @@ export class Service {
       const { utilization } = performance.eventLoopUtilization(before);
       return { commands: seconds, cpu: watch.figures(seconds).cpu, utilization };
     }
-    const { port } = this.#server.address() as AddressInfo;
-    const { requests, seconds: took, ...latencies } = await this.#load.run({ port, connections, seconds, rate });
+    const { port } = this.#app.server.address() as AddressInfo;
+    const order = { port, connections, paths: PATHS, seconds, rate };
+    const { requests, seconds: took, ...figures } = await this.#load.run(order);
     const { utilization } = performance.eventLoopUtilization(before);
-    return {
-      commands: requests,
-      throughput: requests / took,
-      cpu: watch.figures(requests).cpu,
-      utilization,
-      ...latencies,
-    };
+    const { cpu } = watch.figures(requests);
+    return { commands: requests, throughput: requests / took, cpu, utilization, ...figures };
   }
 
   async close(): Promise<void> {
     await this.#load.stop();
-    this.#server.closeAllConnections();
-    this.#server.close();
+    this.#app.server.closeAllConnections();
+    await this.#app.close();
   }
 
-  /** The first value, all of which are of one length; an error where one of them is missing. */
-  async #answer(): Promise<string> {
-    const replies = await Promise.all(
-      Array.from({ length: this.#commands }, () => {
-        this.#next = (this.#next + 1) % this.#keys.length;
-        return this.#read(this.#keys[this.#next]!);
-      }),
-    );
-    if (replies.includes(null)) throw new Error('expected a value for every key, got null');
-    return String(replies[0]);
+  #answerOf({ commands, data, operation }: ServiceWorkload): Answer {
+    const client = this.#client;
+    if (operation === 'request') return (user) => answerRequest(client, this.#prefix, user);
+    const keys = keysOf(this.#prefix, data, operation);
+    const read = operation === 'get' ? (key: string) => client.get(key) : (key: string) => client.hget!(key, FIELD);
+    /** The first value, all of which are of one length; an error where one of them is missing. */
+    return async (user) => {
+      const reading = Array.from({ length: commands }, (_, index) => read(keys[(Number(user) + index) % keys.length]!));
+      const replies = await Promise.all(reading);
+      if (replies.includes(null)) throw new Error('expected a value for every key, got null');
+      return replies[0];
+    };
   }
 }

@@ -63,7 +63,7 @@ export function curves(title: string, cases: readonly CaseResult[]): string {
         lineStyle: { type: styles[of]!.dash, width: styles[of]!.ours ? 3 : 1.5 },
         data: axis.places.map((place) => {
           const found = cases.find(({ id }) => id === `${NEAR}: ${axis.idOf(Number(place))}`);
-          return (compare({ metric, of: client, versus: 'plain' }, found)?.median ?? null) as number;
+          return (compare({ metric, of: client, versus: 'plain' }, found)?.value ?? null) as number;
         }),
       })),
     ),

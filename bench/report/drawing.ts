@@ -65,6 +65,7 @@ const LABELS: Readonly<Record<string, string>> = {
   'cork-otel': 'ioredis-coalesce, the cork, OpenTelemetry',
   'coalesced-otel': 'ioredis-coalesce, OpenTelemetry',
   'plain-otel': 'ioredis, OpenTelemetry',
+  'auto-otel': 'ioredis, auto-pipelining, OpenTelemetry',
   'span-otel': 'OpenTelemetry alone',
   reference: 'bare socket',
   cluster: 'ioredis Cluster',

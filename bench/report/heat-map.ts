@@ -34,7 +34,7 @@ export function heatMap(title: string, cases: readonly CaseResult[]): string {
     SIZES.flatMap((value, y) =>
       BURSTS.flatMap((burst, x) => {
         const found = cases.find(({ id }) => id === gridCase(command, value, burst));
-        const median = found && compare({ metric, of: 'coalesced', versus: 'plain' }, found)?.median;
+        const median = found && compare({ metric, of: 'coalesced', versus: 'plain' }, found)?.value;
         if (median === undefined) return [];
         // The cell is coloured by the rounded figure, so its ink is chosen for that.
         const ratio = median < 1 ? Number(median.toFixed(2)) : Number(median.toPrecision(3));

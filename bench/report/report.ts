@@ -7,17 +7,18 @@ import { compatibilityTable, readCompatibility } from '../../tools/matrix-report
 import { titleOf } from '../suite/evaluate.js';
 import { RESULTS } from '../suite/options.js';
 import { type GroupResult, readResults } from '../suite/results.js';
+import { bars } from './bars.js';
 import { curves } from './curves.js';
 import { heatMap } from './heat-map.js';
 import { regionsOf } from './regions.js';
 
 const HELP = `Usage: npm run bench:report
 
-Writes what ${RESULTS} holds into the regions of README.md and docs/ (between <!-- gains:begin --> and <!-- gains:end -->,
+Writes what ${RESULTS} holds into the regions of README.md, docs/ and bench/ (between <!-- gains:begin --> and <!-- gains:end -->,
 and so on), and draws the charts that they show.`;
 
 /** The charts that a document shows, by the benchmark that they are of. */
-const CHARTS = { grid: heatMap, schedule: curves };
+const CHARTS = { grid: heatMap, production: bars, schedule: curves };
 
 async function main(): Promise<void> {
   if (process.argv.length > 2) {
@@ -31,7 +32,7 @@ async function main(): Promise<void> {
   console.log(`Written: ${[...files.keys()].join(', ')}.`);
 }
 
-/** What stands between the markers in README.md and docs/, by name. */
+/** What stands between the markers in README.md, docs/ and bench/, by name. */
 export async function allRegions(): Promise<Readonly<Record<string, Region>>> {
   const folders = (await readdir(RESULTS, { withFileTypes: true })).filter((entry) => entry.isDirectory());
   const others = new Map<string, GroupResult[]>();

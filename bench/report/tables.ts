@@ -1,8 +1,9 @@
 /** Results as rows of cells, for the terminal and for Markdown. */
 
-import { measureOf, type TargetResult } from '../suite/evaluate.js';
-import { type BenchmarkResult, spreadOf } from '../suite/results.js';
-import type { Spread } from '../suite/stats.js';
+import { compare, measureOf, type TargetResult } from '../suite/evaluate.js';
+import { type BenchmarkResult, medianOf } from '../suite/results.js';
+import { PRECISION } from '../suite/rounds.js';
+import { type Estimate, isClear } from '../suite/stats.js';
 import { METRICS, type Metric } from '../variants/protocol.js';
 
 export interface Cells {
@@ -10,8 +11,6 @@ export interface Cells {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Shown with the range of the rounds; the others are medians. */
-const RANGED: readonly Metric[] = ['throughput', 'cpu'];
 const METRIC_IDS = Object.keys(METRICS) as Metric[];
 
 export function targetCells(results: readonly TargetResult[]): Cells {
@@ -20,29 +19,42 @@ export function targetCells(results: readonly TargetResult[]): Cells {
     rows: results.map((result) => [
       result.work,
       measureOf(result),
-      withUnit(result, ranged(result.measured)),
-      `${result.op === '<=' ? '≤' : '≥'} ${withUnit(result, say(result.target))}`,
+      ranged(result.measured, unitOf(result)),
+      limitOf(result),
       result.met ? 'met' : '**missed**',
     ]),
   };
 }
 
-/** Of each variant in each case, with a column for each metric that was measured. */
-export function resultCells({ cases }: BenchmarkResult): Cells {
+/**
+ * Of each variant in each case: medians of each metric that was measured, but for `without`; then ratios to the case's
+ * first variant.
+ */
+export function resultCells(
+  { cases }: BenchmarkResult,
+  without: readonly Metric[] = [],
+  nameOf = (variant: string) => variant,
+): Cells {
   const all = cases.flatMap(({ variants }) => variants);
-  const metrics = METRIC_IDS.filter((metric) => all.some((one) => spreadOf(one, metric) !== undefined));
+  const metrics = METRIC_IDS.filter(
+    (metric) => !without.includes(metric) && all.some((one) => medianOf(one, metric) !== undefined),
+  );
+  const divided = metrics.filter((metric) => metric in PRECISION && cases.some(({ variants }) => variants.length > 1));
   const headOf = (metric: Metric) => [METRICS[metric].title, METRICS[metric].unit].join(' ').trim();
   const alone = cases.length === 1;
   return {
-    head: [...(alone ? [] : ['case']), 'variant', ...metrics.map(headOf)],
-    rows: cases.flatMap(({ id, variants }) =>
-      variants.map((one) => [
-        ...(alone ? [] : [id]),
-        one.variant,
-        ...metrics.map((metric) => {
-          const found = spreadOf(one, metric);
-          return RANGED.includes(metric) ? ranged(found) : say(found?.median);
-        }),
+    head: [
+      ...(alone ? [] : ['case']),
+      ...['variant', ...metrics.map(headOf)],
+      ...divided.map((metric) => `${METRICS[metric].title} ÷ the first`),
+    ],
+    rows: cases.flatMap((one) =>
+      one.variants.map((of, index) => [
+        ...(alone ? [] : [one.id]),
+        ...[nameOf(of.variant), ...metrics.map((metric) => say(medianOf(of, metric)))],
+        ...divided.map((metric) =>
+          index === 0 ? '' : times(compare({ metric, of: of.variant, versus: one.variants[0]!.variant }, one)),
+        ),
       ]),
     ),
   };
@@ -54,20 +66,23 @@ export function say(value: number | undefined): string {
   return value >= 1000 ? Math.round(value).toLocaleString('en-US') : String(Number(value.toPrecision(3)));
 }
 
-export function ranged(value: Spread | undefined): string {
-  if (value === undefined) return '';
-  const { median, min, max } = value;
-  return min === max ? say(median) : `${say(median)} (${say(min)}–${say(max)})`;
+/** `0.71× (0.69–0.73)` */
+export function ranged(found: Estimate | undefined, unit = ''): string {
+  if (found === undefined) return '';
+  const interval = Number.isFinite(found.high) ? ` (${say(found.low)}–${say(found.high)})` : '';
+  return `${say(found.value)}${unit}${interval}`;
 }
 
-/** `1.23×`, of a ratio. */
-export function times(value: Spread | undefined): string {
-  return value === undefined ? '' : `${say(value.median)}×`;
+/** A ratio with its interval; in words where that includes 1. */
+export function times(found: Estimate | undefined): string {
+  if (found === undefined || isClear(found) || !Number.isFinite(found.high)) return ranged(found, '×');
+  return `no clear difference (${say(found.low)}–${say(found.high)})`;
 }
 
-/** Of a figure or a ratio, and perhaps its range in brackets. */
-export function withUnit({ metric, versus }: Pick<TargetResult, 'metric' | 'versus'>, text: string): string {
-  const [median, range] = text.split(' (');
-  const unit = versus === undefined ? ` ${METRICS[metric].unit}` : '×';
-  return `${median}${unit}${range === undefined ? '' : ` (${range}`}`;
+export function limitOf(result: Pick<TargetResult, 'metric' | 'op' | 'target' | 'versus'>): string {
+  return `${result.op === '<=' ? '≤' : '≥'} ${say(result.target)}${unitOf(result)}`;
+}
+
+function unitOf({ metric, versus }: Pick<TargetResult, 'metric' | 'versus'>): string {
+  return versus === undefined ? ` ${METRICS[metric].unit}` : '×';
 }

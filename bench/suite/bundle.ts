@@ -38,6 +38,8 @@ export async function bundlePrograms(nodePath = process.execPath, parent = CACHE
     outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,
+    // What one workload needs is not loaded for another.
+    splitting: true,
     packages: 'external',
     platform: 'node',
     format: 'esm',

@@ -1,99 +1,63 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { createServer as createTlsServer } from 'node:tls';
-import { generate } from 'selfsigned';
-import { Waker } from './waker.js';
+import { systemNow, TimedWriter } from './timed-writer.js';
 
-const LOOPING_MS = 0.13;
+/** What a piece takes through the proxy beside the delay: the loop is told of it, and the thread wakes. */
+const OWN_MS = 0.06;
 
 /** What clients connect to. */
 export interface DelayProxy {
   readonly url: string;
-  /** The certificate of its TLS, in PEM. */
-  readonly ca?: string;
   close(): Promise<void>;
 }
 
-/** A server further away, or behind TLS: passes everything on, each way half a round trip later. On loopback. */
-export async function openDelayProxy(target: string, roundTripMs: number, tls = false): Promise<DelayProxy> {
+/** A server further away: passes everything on, each way half a round trip later. On loopback; TLS passes through. */
+export async function openDelayProxy(target: string, roundTripMs: number): Promise<DelayProxy> {
   const { hostname, port } = new URL(target);
+  const delayMs = Math.max(0, roundTripMs / 2 - OWN_MS);
   const sockets = new Set<Socket>();
-  const wakers: Waker[] = [];
-  const accept = (client: Socket) => {
+  const writer = await TimedWriter.start();
+  const listener = createServer({ noDelay: true }, async (client) => {
     const server = connect({ host: hostname, port: Number(port || 6379), noDelay: true });
     for (const [from, to] of [
       [client, server],
       [server, client],
     ] as const) {
-      if (roundTripMs === 0) {
-        from.on('data', (chunk: Buffer) => void (to.writable && to.write(chunk)));
-      } else {
-        const waker = new Waker(LOOPING_MS);
-        wakers.push(waker);
-        passOn(from, to, roundTripMs / 2, waker);
-      }
-      from.on('close', () => to.destroy());
-    }
-    for (const socket of [client, server]) {
-      sockets.add(socket);
-      socket.on('close', () => sockets.delete(socket));
+      sockets.add(from);
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
       // The other side is told by `close`.
-      socket.on('error', () => {});
+      from.on('error', () => {});
     }
+    client.pause();
+    await once(server, 'connect').catch(() => {});
+    passOn(client, server);
+    passOn(server, client);
+  });
+  const passOn = (from: Socket, to: Socket) => {
+    const fd = descriptorOf(to);
+    from.on('data', (piece: Buffer) => void writer.write(fd, piece, systemNow() + delayMs));
+    from.resume();
   };
-  const certificate = tls ? await certify() : undefined;
-  const listener =
-    certificate === undefined
-      ? createServer({ noDelay: true }, accept)
-      : createTlsServer({ key: certificate.private, cert: certificate.cert, noDelay: true }, accept);
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
   const own = (listener.address() as AddressInfo).port;
-  const place = certificate === undefined ? `redis://127.0.0.1:${own}` : `rediss://localhost:${own}`;
+  const isSecure = target.startsWith('rediss:');
   return {
-    url: place,
-    ...(certificate === undefined ? {} : { ca: certificate.cert }),
+    url: isSecure ? `rediss://localhost:${own}` : `redis://127.0.0.1:${own}`,
     async close(): Promise<void> {
       const closed = once(listener, 'close');
       listener.close();
       for (const socket of sockets) socket.destroy();
-      await Promise.all(wakers.map((waker) => waker.close()));
+      await writer.close();
       await closed;
     },
   };
 }
 
-/** Passes on what `from` sends, in order, `delayMs` later. */
-function passOn(from: Socket, to: Socket, delayMs: number, waker: Waker): void {
-  const waiting: { readonly due: number; readonly chunk: Buffer }[] = [];
-  let scheduled = false;
-
-  const schedule = (): void => {
-    const next = waiting[0];
-    if (scheduled || next === undefined) return;
-    scheduled = true;
-    waker.call(next.due, pass);
-  };
-  const pass = (): void => {
-    scheduled = false;
-    const now = performance.now();
-    while (waiting[0] !== undefined && waiting[0].due <= now) {
-      const { chunk } = waiting.shift()!;
-      if (to.writable) to.write(chunk);
-    }
-    schedule();
-  };
-
-  from.on('data', (chunk: Buffer) => {
-    waiting.push({ due: performance.now() + delayMs, chunk });
-    schedule();
-  });
-}
-
-function certify() {
-  return generate([{ name: 'commonName', value: 'localhost' }], {
-    keyType: 'ec',
-    algorithm: 'sha256',
-    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: 'localhost' }] }],
-  });
+/** Node has no public name for it. -1 on Windows, and after the end. */
+export function descriptorOf(socket: Socket): number {
+  return (socket as Socket & { readonly _handle?: { readonly fd?: number } | null })._handle?.fd ?? -1;
 }

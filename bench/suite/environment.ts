@@ -1,4 +1,4 @@
-import { type BenchServer, startServer, startServers } from './bench-server.js';
+import { type BenchServer, startServer, startServers, startTlsServer } from './bench-server.js';
 import { openDelayProxy } from './delay-proxy.js';
 import { startSpinner } from './spinner.js';
 import { findTool, run } from './tool.js';
@@ -18,8 +18,7 @@ type Open = (own: BenchServer) => Promise<Environment>;
 
 /**
  * Where a case runs. `cluster` has 3 masters. `one core`: client and server share one; `busy`: another process spins
- * beside them. The times are round trips, which a proxy on this machine adds. TLS ends in that proxy, too: servers of
- * Python wheels have none.
+ * beside them. The times are round trips, which a proxy on this machine adds. TLS is the server's own.
  */
 const OPEN = {
   loopback: async (own) => around(own, { close: async () => {} }),
@@ -29,10 +28,10 @@ const OPEN = {
   '0.2 ms': behindProxy(0.2),
   '0.5 ms': behindProxy(0.5),
   '1 ms': behindProxy(1),
-  TLS: behindProxy(0, true),
-  'TLS, 0.2 ms': behindProxy(0.2, true),
-  'TLS, 0.5 ms': behindProxy(0.5, true),
-  'TLS, 1 ms': behindProxy(1, true),
+  TLS: overTls(),
+  'TLS, 0.2 ms': overTls(0.2),
+  'TLS, 0.5 ms': overTls(0.5),
+  'TLS, 1 ms': overTls(1),
 } satisfies Readonly<Record<string, Open>>;
 export type EnvironmentKind = keyof typeof OPEN;
 
@@ -59,6 +58,19 @@ async function besideSpinner(server: BenchServer): Promise<Environment> {
   return around(server, { close: async () => stop() });
 }
 
-function behindProxy(roundTripMs: number, tls = false): Open {
-  return async (server) => around(server, await openDelayProxy(server.url, roundTripMs, tls));
+function behindProxy(roundTripMs: number): Open {
+  return async (server) => around(server, await openDelayProxy(server.url, roundTripMs));
+}
+
+function overTls(roundTripMs?: number): Open {
+  return async () => {
+    const { server, url, ca } = await startTlsServer();
+    if (roundTripMs === undefined) return around(server, { url, ca });
+    const proxy = await openDelayProxy(url, roundTripMs);
+    const close = async () => {
+      await proxy.close();
+      await server.close();
+    };
+    return around(server, { url: proxy.url, ca, close });
+  };
 }

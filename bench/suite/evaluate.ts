@@ -2,13 +2,14 @@ import { BENCHMARKS } from '../benchmarks/index.js';
 import { TARGETS, type Target } from '../benchmarks/targets.js';
 import { METRICS, type Metric } from '../variants/protocol.js';
 import { type BenchmarkResult, type CaseResult, valuesOf, variantOf } from './results.js';
-import { ratios, type Spread, spread } from './stats.js';
+import { type Estimate, estimate, ratios } from './stats.js';
 
 export interface TargetResult extends Target {
   /** What was measured: the benchmark and its case, or how many cases meet it. */
   readonly work: string;
   /** The ratio, round by round; or the figure itself, against a number. */
-  readonly measured: Spread;
+  readonly measured: Estimate;
+  /** Unless the whole interval misses it. */
   readonly met: boolean;
 }
 
@@ -31,7 +32,7 @@ function evaluateTarget(target: Target, { id, cases }: BenchmarkResult): TargetR
     if (target.only?.test(one.id) === false) return [];
     const measured = compare(target, one);
     if (measured === undefined) return [];
-    const met = target.op === '<=' ? measured.median <= target.target : measured.median >= target.target;
+    const met = target.op === '<=' ? measured.low <= target.target : measured.high >= target.target;
     return [{ id: one.id, measured, met }];
   });
   const title = titleOf(id);
@@ -39,21 +40,22 @@ function evaluateTarget(target: Target, { id, cases }: BenchmarkResult): TargetR
     const named = (one: string) => (cases.length === 1 ? title : `${title}: ${one}`);
     return found.map(({ id: of, measured, met }) => ({ ...target, measured, met, work: named(of) }));
   }
-  const sign = target.op === '<=' ? -1 : 1;
-  const [worst] = found.toSorted((a, b) => sign * (a.measured.median - b.measured.median));
+  // That which misses it by most, or is the nearest to doing so.
+  const distance = ({ measured: { low, high } }: (typeof found)[number]) => (target.op === '<=' ? -low : high);
+  const [worst] = found.toSorted((a, b) => distance(a) - distance(b));
   if (worst === undefined) return [];
   const count = `${found.filter(({ met }) => met).length} of ${found.length}`;
   return [{ ...target, ...worst, work: `${title}: ${target.worst} (${count}; worst: ${worst.id})` }];
 }
 
 /** undefined where one of both was not measured */
-export function compare({ metric, of, versus }: Comparison, result: CaseResult | undefined): Spread | undefined {
+export function compare({ metric, of, versus }: Comparison, result: CaseResult | undefined): Estimate | undefined {
   const variant = variantOf(result, of);
   if (variant === undefined) return undefined;
   const values = valuesOf(variant, metric);
-  if (versus === undefined) return spread(values);
+  if (versus === undefined) return estimate(values);
   const other = variantOf(result, versus);
-  return other === undefined ? undefined : spread(ratios(values, valuesOf(other, metric)));
+  return other === undefined ? undefined : estimate(ratios(values, valuesOf(other, metric)));
 }
 
 export function measureOf({ metric, of, versus }: Comparison): string {

@@ -10,7 +10,8 @@ const minutes = Math.ceil(BENCHMARKS.reduce((sum, one) => sum + secondsOf(one, {
 export const HELP = `Usage: npm run bench -- [group or benchmark …] [options]
 
 Measures clients side by side, each variant in its own process, all variants in each round, and prints ratios and targets.
-Everything takes about ${minutes} minutes on two cores.
+Rounds follow each other until the 95 % intervals of the ratios are within ±5 % (throughput, CPU) or ±10 % (p99), 10 at most.
+Everything takes at most about ${minutes} minutes on two cores.
 Groups: ${Object.keys(GROUPS).join(', ')}.
 Benchmarks, which may be named by the start of their ids:
 ${BENCHMARKS.map(({ id }) => id).join(', ')}.
@@ -19,7 +20,7 @@ ${BENCHMARKS.map(({ id }) => id).join(', ')}.
   --server NAME the server: redis8, valkey9 (from PyPI), or ${PRESENT.server} (${STANDARD.server}; the one at REDIS_URL, where that is set)
   --publish     writes the results of each group when it is done, to ${RESULTS}; "npm run bench:report" writes the documents
   --out FOLDER  the same, to another folder
-  --rounds N    timed rounds of each variant, instead of the benchmark's own
+  --rounds N    timed rounds of each variant, however wide the intervals
   --seconds S   length of a timed round, instead of the benchmark's own
   --compare REV builds that revision beside this one, runs both interleaved, and says what changed beyond the noise
   --awake       keeps the processors of a virtual machine from halting (Linux)

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Metric, Sample } from '../variants/protocol.js';
 import type { Settings } from './settings.js';
-import { type Spread, spread } from './stats.js';
+import { estimate, median, ratios } from './stats.js';
 
 export interface VariantResult {
   readonly variant: string;
@@ -19,7 +19,7 @@ export interface CaseResult {
 
 export interface BenchmarkResult {
   readonly id: string;
-  readonly rounds: number;
+  /** Of a round. */
   readonly seconds: number;
   readonly cases: readonly CaseResult[];
 }
@@ -41,9 +41,16 @@ export function valuesOf({ figures }: Pick<VariantResult, 'figures'>, metric: Me
   return figures[metric] ?? [];
 }
 
-/** Median and range of a metric over the rounds; undefined where it was not measured. */
-export function spreadOf(result: VariantResult, metric: Metric): Spread | undefined {
-  return spread(valuesOf(result, metric));
+/** Over the rounds; undefined where it was not measured. */
+export function medianOf(result: VariantResult | undefined, metric: Metric): number | undefined {
+  return result && median(valuesOf(result, metric));
+}
+
+/** `6 to 15 rounds of 0.5 s` */
+export function pacedText({ cases, seconds }: BenchmarkResult): string {
+  const rounds = cases.flatMap(({ variants: [first] }) => Object.values(first?.figures ?? {})[0]?.length ?? []);
+  const [least, most] = [Math.min(...rounds), Math.max(...rounds)];
+  return `${least === most ? '' : `${least} to `}${most} rounds of ${seconds} s`;
 }
 
 export function variantOf(result: CaseResult | undefined, variant: string): VariantResult | undefined {
@@ -68,12 +75,15 @@ export async function writeResults(folder: string, result: GroupResult): Promise
   return file;
 }
 
-/** As it stands in a file: figures by benchmark, case, variant and metric. */
+/** Before the name of the variant that the others' figures are divided by. */
+const DIVIDED = '÷ ';
+
+/** As it stands in a file: figures by benchmark, case, variant and metric; and ratios, which are computed anew. */
 interface Stored extends Pick<GroupResult, 'settings' | 'notes'> {
   readonly benchmarks: Readonly<
     Record<
       string,
-      Pick<BenchmarkResult, 'rounds' | 'seconds'> & {
+      Pick<BenchmarkResult, 'seconds'> & {
         readonly cases: Readonly<Record<string, Readonly<Record<string, VariantResult['figures']>>>>;
       }
     >
@@ -85,17 +95,32 @@ export function parseGroup(text: string, file: string): GroupResult {
   if (typeof stored !== 'object' || stored === null || !('settings' in stored) || !('benchmarks' in stored)) {
     throw new Error(`${file} should be the JSON of a group of benchmarks, with "settings" and "benchmarks"`);
   }
-  const benchmarks = Object.entries(stored.benchmarks).map(([id, { cases, rounds, seconds }]) => ({
-    ...{ id, rounds, seconds },
+  const benchmarks = Object.entries(stored.benchmarks).map(([id, { cases, seconds }]) => ({
+    ...{ id, seconds },
     cases: Object.entries(cases).map(([of, variants]) => ({
       id: of,
-      variants: Object.entries(variants).map(([variant, figures]) => ({ variant, figures })),
+      variants: Object.entries(variants).flatMap(([variant, figures]) =>
+        variant.startsWith(DIVIDED) ? [] : [{ variant, figures }],
+      ),
     })),
   }));
   return { group: basename(file, '.json'), settings: stored.settings, notes: stored.notes ?? [], benchmarks };
 }
 
 const DIGITS = 4;
+
+/** Of each variant but the first, to that: each metric's ratio and its 95 % interval. */
+function ratiosOf({ variants: [first, ...others] }: CaseResult): [string, object][] {
+  if (first === undefined || others.length === 0) return [];
+  const all = others.map((one) => {
+    const metrics = (Object.keys(one.figures) as Metric[]).flatMap((metric) => {
+      const found = estimate(ratios(valuesOf(one, metric), valuesOf(first, metric)));
+      return found === undefined ? [] : [[metric, [found.value, found.low, found.high]]];
+    });
+    return [one.variant, Object.fromEntries(metrics)];
+  });
+  return [[`${DIVIDED}${first.variant}`, Object.fromEntries(all)]];
+}
 
 /** JSON that can be read and compared: four significant digits, a line for each variant. */
 export function serialize({ settings, notes, benchmarks }: GroupResult): string {
@@ -104,16 +129,13 @@ export function serialize({ settings, notes, benchmarks }: GroupResult): string 
   const named = (name: string, value: string) => `${JSON.stringify(name)}:${value}`;
   const short = (value: unknown) =>
     JSON.stringify(value, (_, part) => (typeof part === 'number' ? rounded(part) : part));
-  const caseText = ({ id, variants }: CaseResult) =>
-    named(
-      id,
-      block(
-        '    ',
-        variants.map(({ variant, figures }) => named(variant, short(figures))),
-      ),
-    );
-  const benchmarkText = ({ id, rounds, seconds, cases }: BenchmarkResult) =>
-    named(id, block('  ', [`"rounds":${rounds},"seconds":${seconds},"cases":${block('   ', cases.map(caseText))}`]));
+  const caseText = (one: CaseResult) => {
+    const figures = one.variants.map((of) => [of.variant, of.figures] as const);
+    const lines = [...figures, ...ratiosOf(one)].map(([name, of]) => named(name, short(of)));
+    return named(one.id, block('    ', lines));
+  };
+  const benchmarkText = ({ id, seconds, cases }: BenchmarkResult) =>
+    named(id, block('  ', [`"seconds":${seconds},"cases":${block('   ', cases.map(caseText))}`]));
   const parts = [
     named('settings', short(settings)),
     named('notes', `[${notes.map((note) => `\n  ${JSON.stringify(note)}`).join(',')}]`),

@@ -9,7 +9,7 @@ import type { Runnable } from './variant-process.js';
 interface RigOptions {
   readonly asked: Asked;
   /** For the progress bar. */
-  readonly rounds: number;
+  readonly samples: number;
   /** The binary of Node that runs the clients. @default this one */
   readonly nodePath?: string;
   /** @default the one at `REDIS_URL`, else one that is started */
@@ -17,13 +17,13 @@ interface RigOptions {
 }
 
 /** What everything that a run measures shares, and the owner of the processes that are measured. */
-export async function openRig(cleanup: Cleanup, { asked, rounds, nodePath, server: given }: RigOptions) {
+export async function openRig(cleanup: Cleanup, { asked, samples, nodePath, server: given }: RigOptions) {
   const bundle = await bundlePrograms(nodePath);
   await cleanup.add(() => bundle.remove());
   const log = (line: string) => process.stderr.write(`${line}\n`);
   const server = given ?? (await openServer(process.env.REDIS_URL, { log }));
   await cleanup.add(() => server.close());
-  const progress = new Progress(rounds);
+  const progress = new Progress(samples);
   await cleanup.add(async () => progress.stop());
   const notes = new Set<string>();
   const processes = new Set<Runnable>();
@@ -46,12 +46,6 @@ export async function openRig(cleanup: Cleanup, { asked, rounds, nodePath, serve
         if (!(error instanceof MissingError)) throw error;
         notes.add(`${error.message}: not measured.`);
         return undefined;
-      }
-    },
-    async close(): Promise<void> {
-      for (const one of processes) {
-        await one.close();
-        processes.delete(one);
       }
     },
     /** All of them, for when something went wrong. */

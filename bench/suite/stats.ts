@@ -1,18 +1,25 @@
-/** Medians, ranges and ratios of rounds, and how likely a difference is by chance. */
+/** Medians, and ratios of rounds with the interval in which the true one lies. */
 
-export interface Spread {
-  readonly median: number;
-  readonly min: number;
-  readonly max: number;
+/** With its 95 % interval. */
+export interface Estimate {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
 }
 
+/** Of the samples at both ends, as many are pulled in: rounds that something disturbed. */
+const TRIMMED = 1 / 5;
+const Z = 1.96;
+
 /** undefined where there is nothing */
-export function spread(samples: readonly number[]): Spread | undefined {
-  if (samples.length === 0) return undefined;
-  const sorted = [...samples].sort((a, b) => a - b);
+export function median(samples: readonly number[]): number | undefined {
+  const sorted = samples.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
-  const median = sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-  return { median, min: sorted[0]!, max: sorted.at(-1)! };
+  return sorted.length % 2 === 1
+    ? sorted[middle]
+    : sorted.length === 0
+      ? undefined
+      : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
 /** Round by round, because what disturbs a round disturbs both of its sides. */
@@ -21,31 +28,45 @@ export function ratios(of: readonly number[], versus: readonly number[]): number
 }
 
 /**
- * How likely differences like these are by chance, where there is no difference: the exact two-sided p of Wilcoxon's
- * signed-rank test. Each round gives one difference, and only ranks count, so that one bad round weighs no more than
- * any other.
+ * The trimmed mean of the samples' logarithms, and its interval by Student's t with the winsorized variance (Yuen
+ * 1974); undefined where there is nothing.
  */
-export function signedRankTest(differences: readonly number[]): number {
-  const real = differences.filter((value) => value !== 0);
-  const sizes = real.map(Math.abs);
-  const less = (size: number) => sizes.filter((one) => one < size).length;
-  const upTo = (size: number) => sizes.filter((one) => one <= size).length;
-  // Doubled, so that the shared ranks of equal values are whole numbers.
-  const ranks = sizes.map((size) => less(size) + upTo(size) + 1);
-  const total = ranks.reduce((sum, rank) => sum + rank, 0);
-  const positive = ranks.reduce((sum, rank, index) => sum + (real[index]! > 0 ? rank : 0), 0);
-  return Math.min(1, 2 * chanceOfAtMost(Math.min(positive, total - positive), ranks));
+export function estimate(samples: readonly number[]): Estimate | undefined {
+  const logs = samples
+    .filter((one) => one > 0)
+    .map(Math.log)
+    .sort((a, b) => a - b);
+  const cut = Math.floor(logs.length * TRIMMED);
+  const kept = logs.slice(cut, logs.length - cut);
+  if (kept.length === 0) return undefined;
+  const pulledIn = logs.map((one) => Math.min(Math.max(one, kept[0]!), kept.at(-1)!));
+  const center = mean(kept);
+  const around = mean(pulledIn);
+  const squares = pulledIn.reduce((sum, one) => sum + (one - around) ** 2, 0);
+  const { length } = kept;
+  const half =
+    length === 1 ? Number.POSITIVE_INFINITY : studentT(length - 1) * Math.sqrt(squares / (length * (length - 1)));
+  return { value: Math.exp(center), low: Math.exp(center - half), high: Math.exp(center + half) };
 }
 
-/** That the ranks of the positive differences sum up to no more than `sum`, where each sign is the toss of a coin. */
-function chanceOfAtMost(sum: number, ranks: readonly number[]): number {
-  let chances = new Map([[0, 1]]);
-  for (const rank of ranks) {
-    const next = new Map<number, number>();
-    for (const [reached, chance] of chances) {
-      for (const target of [reached, reached + rank]) next.set(target, (next.get(target) ?? 0) + chance / 2);
-    }
-    chances = next;
-  }
-  return [...chances].reduce((found, [reached, chance]) => found + (reached <= sum ? chance : 0), 0);
+/** Whether the interval lies within this share around its estimate. */
+export function isWithin(share: number, { low, high }: Estimate): boolean {
+  return high / low <= (1 + share) ** 2;
+}
+
+/** Whether there is a difference from 1 at all. */
+export function isClear({ low, high }: Estimate): boolean {
+  return low > 1 || high < 1;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The two-sided 95 % quantile, by its expansion in the degrees of freedom: from 3 on within 1 %. */
+function studentT(degrees: number): number {
+  const first = (Z ** 3 + Z) / (4 * degrees);
+  const second = (5 * Z ** 5 + 16 * Z ** 3 + 3 * Z) / (96 * degrees ** 2);
+  const third = (3 * Z ** 7 + 19 * Z ** 5 + 17 * Z ** 3 - 15 * Z) / (384 * degrees ** 3);
+  return Z + first + second + third;
 }

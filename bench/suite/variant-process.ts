@@ -1,5 +1,5 @@
 import type { VariantId } from '../variants/clients.js';
-import type { ClientOptions, Idle, Measured, Sample, Workload } from '../variants/protocol.js';
+import type { ClientOptions, Measured, Sample, Workload } from '../variants/protocol.js';
 import type { Requests } from '../variants/requests.js';
 import type { BenchServer } from './bench-server.js';
 import type { Bundle } from './bundle.js';
@@ -8,15 +8,14 @@ import { MissingError } from './tool.js';
 
 /** What a round is asked of: a variant's process, or a route of the example. */
 export interface Runnable {
-  prepare(workload: Workload, seconds: number, verify: boolean): Promise<Idle>;
+  /** Whether it works on after `close()`, for the next round. */
+  readonly isKept?: true;
+  prepare(workload: Workload, seconds: number, verify: boolean): Promise<unknown>;
   measure(workload: Workload, seconds: number): Promise<Measured>;
   probe(workload: Workload, seconds: number): Promise<Sample>;
   close(): Promise<void>;
   kill(): void;
 }
-
-/** For what has no idle time of its own. */
-export const NEVER_IDLE: Idle = { seconds: 0, cpuSeconds: 0 };
 
 /** A sample, with the CPU that the server spent on it. */
 export async function withServerCpu(server: BenchServer, measure: () => Promise<Measured>): Promise<Measured> {
@@ -59,7 +58,7 @@ export class VariantProcess extends Child implements Runnable {
     this.#server = server;
   }
 
-  prepare(workload: Workload, seconds: number, verify: boolean): Promise<Idle> {
+  prepare(workload: Workload, seconds: number, verify: boolean): Promise<unknown> {
     return this.#ask('prepare', { workload, seconds, verify });
   }
 

@@ -5,9 +5,12 @@ import type { ClientOptions } from './protocol.js';
 export interface BenchClient {
   get(key: string): Promise<unknown>;
   set(key: string, value: string): Promise<unknown>;
+  /** SET … EX. */
+  setFor?(key: string, value: string, seconds: number): Promise<unknown>;
   call?(name: string, ...args: string[]): Promise<unknown>;
   hget?(key: string, field: string): Promise<unknown>;
   hgetall?(key: string): Promise<unknown>;
+  smembers?(key: string): Promise<unknown>;
   lrange?(key: string, start: number, stop: number): Promise<unknown>;
   zrange?(key: string, start: number, stop: number): Promise<unknown>;
   blpop?(key: string, seconds: number): Promise<unknown>;
@@ -86,6 +89,7 @@ export const VARIANTS = {
   'cork-otel': ['corked, under OpenTelemetry', coalesced({}, { fastPath: false })],
   'coalesced-otel': ['the same under OpenTelemetry, one span per command', coalesced({})],
   'plain-otel': ['ioredis under OpenTelemetry, one span per command', ioredis({})],
+  'auto-otel': ['the same with `enableAutoPipelining`', ioredis({ enableAutoPipelining: true })],
   'span-otel': ['OpenTelemetry alone: around a `sendCommand` that sends nothing', spansAlone],
   reference: [
     'a bare socket with a minimal encoder and parser, one promise per command and one flush per turn',
@@ -209,8 +213,9 @@ function nodeRedis(own: Omit<NodeRedisOptions, 'RESP'> & { RESP?: 3 }): Open {
     const tls = ca === undefined ? {} : { socket: { tls: true, ca } };
     const client = createClient({ url, ...own, ...tls } as NodeRedisOptions);
     // Its names for the same commands, as methods of the same object.
-    const { blPop: blpop, hGet: hget, hGetAll: hgetall, lRange: lrange, zRange: zrange } = client;
-    return openedNodeRedis(Object.assign(client, { blpop, hget, hgetall, lrange, zrange }));
+    const { blPop: blpop, hGet: hget, hGetAll: hgetall, lRange: lrange, sMembers: smembers, zRange: zrange } = client;
+    const setFor = (key: string, value: string, EX: number) => client.set(key, value, { EX });
+    return openedNodeRedis(Object.assign(client, { blpop, hget, hgetall, lrange, smembers, zrange, setFor }));
   };
 }
 
@@ -249,7 +254,9 @@ function cluster(enableAutoPipelining: boolean, isCorked = false): Open {
 async function opened(client: IoredisLike): Promise<OpenVariant> {
   await once(client, 'ready');
   // Their overloads are too many for a common type.
-  return { client: client as unknown as BenchClient, close: () => client.disconnect() };
+  const redis = client as unknown as import('ioredis').Redis;
+  const setFor = (key: string, value: string, seconds: number) => redis.set(key, value, 'EX', seconds);
+  return { client: Object.assign(redis, { setFor }) as unknown as BenchClient, close: () => client.disconnect() };
 }
 
 function nodeOf(url: string): { host: string; port: number } {

@@ -69,7 +69,8 @@ export class Exercise {
 }
 
 export function operationOf(workload: Workload): OperationId {
-  return ('operation' in workload ? workload.operation : undefined) ?? 'get';
+  const operation = 'operation' in workload ? workload.operation : undefined;
+  return operation === undefined || operation === 'request' ? 'get' : operation;
 }
 
 /**

@@ -2,16 +2,15 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openPackage } from '../packages/index.js';
 import type { Package } from '../packages/package.js';
-import { Service } from '../packages/service.js';
+import type { Service } from '../packages/service.js';
 import { answerParent } from '../suite/child.js';
 import { type OpenVariant, UnsupportedError } from './clients.js';
 import { gateOf } from './data.js';
 import { Exercise } from './exercise.js';
 import { collectGarbage, measureMemory } from './memory.js';
 import { ioredisOf } from './operations.js';
-import type { Idle, PackageWorkload, Sample, TimedWorkload } from './protocol.js';
+import type { PackageWorkload, Sample, TimedWorkload, Workload } from './protocol.js';
 import type { OpenOrder, Request, Requests } from './requests.js';
 import { openVariant } from './watch.js';
 import { WriteCounter } from './write-counter.js';
@@ -27,39 +26,18 @@ class Variant implements Omit<Requests, 'open'> {
   #package: { readonly of: string; readonly clients: readonly OpenVariant[]; readonly running: Package } | undefined;
   #service: Promise<Service> | undefined;
   #counter: WriteCounter | undefined;
-  #restingSince = performance.now();
-  #cpuAtRest = process.cpuUsage();
 
   constructor(open: OpenVariant, order: OpenOrder) {
     this.#open = open;
     this.#order = order;
   }
 
-  async prepare({ workload, seconds, verify }: Parameters<Requests['prepare']>[0]): Promise<Idle> {
-    const idle = this.#idle();
-    if (workload.kind === 'package') {
-      const running = await this.#packageOf(workload);
-      await running.refill?.(seconds);
-      await running.run(seconds);
-      await running.refill?.(seconds < SHORT_S ? seconds : TIMED_S);
-      return idle;
-    }
-    if (workload.kind === 'service') {
-      // At a low rate, the code of a service would not be compiled before it is measured; later it is.
-      const { rate: _, ...saturated } = workload;
-      await (await this.#serving()).run(verify ? saturated : workload, seconds);
-      return idle;
-    }
-    if (workload.kind === 'memory' && workload.of === 'cached values') return idle;
-    // Memory is not about speed, but code must be compiled before, not while, memory is counted.
-    const timed: TimedWorkload =
-      workload.kind === 'memory'
-        ? { kind: 'burst', operation: 'get', size: 200, data: { ...workload.data, keys: 200 } }
-        : workload;
-    const exercise = await this.#exercise(timed);
-    if (verify) await exercise.verify();
-    await exercise.measure(seconds);
-    return idle;
+  async prepare({ workload, seconds, verify }: Parameters<Requests['prepare']>[0]): Promise<object> {
+    await this.#warmUp(workload, seconds, verify);
+    collectGarbage();
+    // node-redis's timers go with their signals.
+    await sleep(1);
+    return {};
   }
 
   async measure({ workload, seconds }: Parameters<Requests['measure']>[0]) {
@@ -85,17 +63,26 @@ class Variant implements Omit<Requests, 'open'> {
     return {};
   }
 
-  /** What a round leaves behind must not run in another variant's round: node-redis's timers go with their signals. */
-  async rest(): Promise<void> {
-    collectGarbage();
-    await sleep(1);
-    this.#restingSince = performance.now();
-    this.#cpuAtRest = process.cpuUsage();
-  }
-
-  #idle(): Idle {
-    const { user, system } = process.cpuUsage(this.#cpuAtRest);
-    return { seconds: (performance.now() - this.#restingSince) / 1000, cpuSeconds: (user + system) / 1e6 };
+  async #warmUp(workload: Workload, seconds: number, verify: boolean): Promise<void> {
+    if (workload.kind === 'package') {
+      const running = await this.#packageOf(workload);
+      await running.refill?.(seconds);
+      await running.run(seconds);
+      await running.refill?.(seconds < SHORT_S ? seconds : TIMED_S);
+    } else if (workload.kind === 'service') {
+      // At a low rate, the code of a service would not be compiled before it is measured; later it is.
+      const { rate: _, ...saturated } = workload;
+      await (await this.#serving()).run(saturated, seconds);
+    } else if (workload.kind !== 'memory' || workload.of !== 'cached values') {
+      // Memory is not about speed, but code must be compiled before, not while, memory is counted.
+      const timed: TimedWorkload =
+        workload.kind === 'memory'
+          ? { kind: 'burst', operation: 'get', size: 200, data: { ...workload.data, keys: 200 } }
+          : workload;
+      const exercise = await this.#exercise(timed);
+      if (verify) await exercise.verify();
+      await exercise.measure(seconds);
+    }
   }
 
   /** One more client of the variant's kind. */
@@ -117,7 +104,9 @@ class Variant implements Omit<Requests, 'open'> {
   }
 
   #serving(): Promise<Service> {
-    this.#service ??= Service.open(this.#open.client, this.#order.prefix);
+    this.#service ??= import('../packages/service.js').then(({ Service: Opened }) =>
+      Opened.open(this.#open.client, this.#order.prefix),
+    );
     return this.#service;
   }
 
@@ -134,6 +123,7 @@ class Variant implements Omit<Requests, 'open'> {
       };
       // As long as any other variant's: scripts with longer keys take the server longer.
       const prefix = `${this.#order.prefix}${randomBytes(4).toString('hex')}:`;
+      const { openPackage } = await import('../packages/index.js');
       this.#package = { of, clients, running: await openPackage(name, { open, prefix, concurrency }) };
     }
     return this.#package.running;
@@ -170,7 +160,5 @@ answerParent(async ({ type, order }: Request) => {
   if (type === 'open') return open(order);
   if (variant === undefined) throw new Error(`expected "open" first, got "${type}"`);
   const run = variant[type] as (this: Variant, of: typeof order) => Promise<object>;
-  const answer = await run.call(variant, order);
-  if (type === 'measure') await variant.rest();
-  return answer;
+  return run.call(variant, order);
 });

@@ -40,14 +40,15 @@ export interface PackageWorkload extends Pick<Burst, 'data'> {
  */
 export interface ServiceWorkload extends Pick<Burst, 'data'> {
   readonly kind: 'service';
-  readonly operation: 'get' | 'hget';
+  /** `request`: the seven commands of a request of production, in three round trips, by Fastify. */
+  readonly operation: 'get' | 'hget' | 'request';
   /** Per request, of as many keys. */
   readonly commands: number;
   /** HTTP connections; those of a service's first workload stay. @default 50 */
   readonly connections?: number;
   /** Requests per second; with 0 the figures are per second. */
   readonly rate?: number;
-  /** Of the rate that the plain client manages, which is measured first. */
+  /** Of the rate that the case's first variant manages, which is measured first. */
   readonly share?: number;
 }
 
@@ -76,6 +77,9 @@ export const METRICS = {
   /** Socket writes per command, counted once, because counting costs. */
   writes: { title: 'writes per command', unit: '' },
   bystander: { title: 'p99 of another client', unit: 'µs' },
+  /** Of what makes the load of a service, per request, and how late that sends one. */
+  loadCpu: { title: 'CPU of the load', unit: 'µs' },
+  late: { title: 'median lateness of a request', unit: 'µs' },
 } as const satisfies Readonly<Record<string, { title: string; unit: string }>>;
 export type Metric = keyof typeof METRICS;
 
@@ -86,10 +90,4 @@ export type Sample = Partial<Readonly<Record<Metric, number>>>;
 export interface Measured extends Sample {
   /** Commands or requests that the figures were divided by. */
   readonly commands: number;
-}
-
-/** CPU that a process spent while it should have been idle. */
-export interface Idle {
-  readonly seconds: number;
-  readonly cpuSeconds: number;
 }

@@ -1,7 +1,7 @@
 /** What a variant's process is asked to do, and what it answers. */
 
 import type { VariantId } from './clients.js';
-import type { ClientOptions, Idle, Measured, Sample, Workload } from './protocol.js';
+import type { ClientOptions, Measured, Sample, Workload } from './protocol.js';
 
 interface Timed {
   readonly workload: Workload;
@@ -20,7 +20,7 @@ export interface Requests {
   /** `unsupported`: why this version of the package has no such variant. */
   open(order: OpenOrder): Promise<{ readonly packagePath?: string; readonly unsupported?: string }>;
   /** Checks every value if it is told to `verify`, then runs the workload untimed. */
-  prepare(order: Timed & { readonly verify: boolean }): Promise<Idle>;
+  prepare(order: Timed & { readonly verify: boolean }): Promise<object>;
   measure(order: Timed): Promise<Measured>;
   /** Counts writes. */
   probe(order: Timed): Promise<Sample>;

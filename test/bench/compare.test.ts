@@ -11,5 +11,5 @@ it('compares what is coalesced, of a service as of a client, in each of its case
   expect(worksOf('fast-path')).toContain('Other commands, 200 × SET … EX');
   expect(worksOf('schedule')).toContain('When turns are sent, loopback: bursts of 5, coalesced-no-poll');
   expect(worksOf('schedule').join()).not.toContain('0.2 ms');
-  expect(worksOf('rates')).toEqual([]);
+  expect(worksOf('production')).toEqual([]);
 });

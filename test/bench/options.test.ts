@@ -26,7 +26,7 @@ describe('names', () => {
   });
 
   it('that nothing has are refused, with those that there are', () => {
-    expect(() => parseOptions(['brust'])).toThrow(/"brust"; the groups are core, .*; the ids are burst, /);
+    expect(() => parseOptions(['brust'])).toThrow(/"brust"; the groups are production, .*; the ids are production, /);
   });
 });
 
@@ -38,7 +38,9 @@ describe('results', () => {
   });
 
   it('are those of whole groups', () => {
-    expect(() => parseOptions(['burst', '--publish'])).toThrow('results are kept by group: expected one of core, ');
+    expect(() => parseOptions(['burst', '--publish'])).toThrow(
+      'results are kept by group: expected one of production, ',
+    );
   });
 });
 
@@ -67,22 +69,18 @@ it.each([
 });
 
 describe('the time', () => {
-  it('of everything stays within 58 minutes', () => {
-    expect(BENCHMARKS.reduce((sum, one) => sum + secondsOf(one, {}), 0)).toBeLessThan(58 * 60);
+  it('of everything stays within 165 minutes', () => {
+    expect(BENCHMARKS.reduce((sum, one) => sum + secondsOf(one, {}), 0)).toBeLessThan(165 * 60);
   });
 
-  it('is at least five rounds of a second in every benchmark', () => {
-    for (const one of BENCHMARKS) {
-      const { rounds, seconds } = paceOf(one, {});
-      expect(rounds).toBeGreaterThanOrEqual(5);
-      expect(seconds).toBeGreaterThanOrEqual(1);
-    }
+  it('is at least six rounds in every benchmark: with fewer an interval says little', () => {
+    for (const one of BENCHMARKS) expect(paceOf(one, {}).least).toBe(6);
   });
 
   it('is what is asked for, and in a smoke run short', () => {
     for (const one of BENCHMARKS) {
-      expect(paceOf(one, { rounds: 9, seconds: 2 })).toMatchObject({ rounds: 9, seconds: 2 });
-      expect(paceOf(one, { smoke: true }).rounds).toBe(1);
+      expect(paceOf(one, { rounds: 9, seconds: 2 })).toMatchObject({ least: 9, most: 9, seconds: 2 });
+      expect(paceOf(one, { smoke: true }).most).toBe(1);
     }
   });
 });
