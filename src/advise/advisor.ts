@@ -79,13 +79,13 @@ interface Context {
 const context = new AsyncLocalStorage<Context>();
 
 /** The share of its time that a process gives to the advisor; what it gives at first, and later at once, in milliseconds. */
-const SHARE = 0.08;
+const SHARE = 0.05;
 const FIRST_MS = 400;
 const BURST_MS = 10;
 /** What noting a command takes at most: 30 µs in bursts, three times as much where commands come one by one. */
 const COMMAND_MS = 0.1;
 /** How long the advisor rests when that is spent; it costs nothing meanwhile. */
-const REST_MS = 40;
+const REST_MS = 100;
 /** How long promises are given contexts before it goes on. */
 const WARM_UP_MS = 10;
 
