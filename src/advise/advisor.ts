@@ -78,13 +78,14 @@ interface Context {
 }
 const context = new AsyncLocalStorage<Context>();
 
-/** The share of its time that a process gives to the advisor, and what it gives at once, in milliseconds. */
-const SHARE = 0.08;
-const BURST_MS = 100;
-/** What noting a command takes; measured, see bench/costs.ts. */
-const COMMAND_MS = 0.03;
+/** The share of its time that a process gives to the advisor; what it gives at first, and later at once, in milliseconds. */
+const SHARE = 0.05;
+const FIRST_MS = 400;
+const BURST_MS = 10;
+/** What noting a command takes at most: 30 µs in bursts, three times as much where commands come one by one. */
+const COMMAND_MS = 0.1;
 /** How long the advisor rests when that is spent; it costs nothing meanwhile. */
-const REST_MS = 40;
+const REST_MS = 100;
 /** How long promises are given contexts before it goes on. */
 const WARM_UP_MS = 10;
 
@@ -94,7 +95,7 @@ let ofProcess: Advisor | undefined;
 let counting = 0;
 let isResting = false;
 let hasRested = false;
-let leftMs = BURST_MS;
+let leftMs = FIRST_MS;
 let workedMs = workMs();
 let watch: (isWatching: boolean) => void = () => {};
 
@@ -143,7 +144,7 @@ function spend(): void {
   const before = workedMs;
   workedMs = workMs();
   leftMs = Math.min(BURST_MS, leftMs + (workedMs - before) * SHARE);
-  if (leftMs > BURST_MS / 100) return;
+  if (leftMs > BURST_MS / 10) return;
   isResting = true;
   hasRested = true;
   forget();
