@@ -9,13 +9,13 @@ const LONGEST = 241;
 
 /** What users read; the rest is for developers, or reference that is generated. */
 const USER_DOCUMENTS = 'api production recipes caching guarantees packages testing compatibility'.split(' ');
-const MOST_WORDS = 12_250;
+const MOST_WORDS = 12_350;
 /** What is measured, as tables that nobody reads through. */
 const TABLES = ['bench/TARGETS.md', 'bench/results/README.md'];
 /** Those of results come and go with what is measured. */
 const GENERATED = /<!-- ([\w-]+):begin -->.*?<!-- \1:end -->/gs;
-const MOST_WRITTEN_WORDS = 22_060;
-const MOST_WORDS_OF_ALL = 26_160;
+const MOST_WRITTEN_WORDS = 22_150;
+const MOST_WORDS_OF_ALL = 26_250;
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const wordsOf = (text: string) => text.replace(GENERATED, '').trim().split(/\s+/).length;

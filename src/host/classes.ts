@@ -5,8 +5,8 @@ import { missingOfClient } from './probe.js';
  * A class of ioredis. Host: before 5.1 `Redis` is the module itself, and no named export of it.
  *
  * A test may have put another module in the place of ioredis, without the class: then it is one that cannot be
- * constructed, and says so, since users of the other class never see it. Not read as `ioredis.Redis`: bundlers make that
- * an import named `Redis`, and rename the class that extends it; Vitest throws where a mock lacks what is read.
+ * constructed, and says so, since users of the other class never see it. Not read as `ioredis.Redis`: bundlers make
+ * that an import named `Redis`, and rename the class that extends it; Vitest throws where a mock lacks what is read.
  */
 export function hostClass(name: 'Redis' | 'Cluster'): unknown {
   const itself: unknown = 'default' in ioredis ? ioredis.default : undefined;
