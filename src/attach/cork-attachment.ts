@@ -55,6 +55,7 @@ export function groundOf(client: HasOptions, options: ResolvedOptions): HostComm
     return { why, unknown: name };
   }
   if (client.options.showFriendlyErrorStack) return corked('the option showFriendlyErrorStack is set', options);
+  if (!Object.isExtensible(client)) return corked('the client can get no new properties', options);
   if (isDebugging()) return corked('DEBUG prints the commands of the client', options);
   return commandClassOf(client) ?? corked('echo() was replaced, which leads to its Command class', options, true);
 }

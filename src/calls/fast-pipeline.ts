@@ -20,7 +20,7 @@ import {
   unwrapTransaction,
   withCopied,
 } from '../host/pipeline.js';
-import { isUnpatchedMethod } from '../host/probe.js';
+import { isUnpatchedMethod, methodOf } from '../host/probe.js';
 import { publishesTransactions } from '../host/state.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';
@@ -262,8 +262,7 @@ interface ClientPipelines {
  * `pipeline-entry.ts` settles it.
  */
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
-  const { pipeline, multi } = parent;
-  if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
+  if (methodOf(parent, 'pipeline') === undefined || methodOf(parent, 'multi') === undefined) return {};
   /** The prototype of the host's pipelines, and our class over it; known with the first pipeline. */
   let host: PipelineMethods | undefined;
   let general: FastPipelineClass | undefined;

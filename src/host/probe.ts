@@ -67,6 +67,20 @@ export const isUnpatchedSendCommand = methodTest((source, method) =>
   isKnownMethod('client.sendCommand', method, source),
 );
 
+/** The method under a name; undefined for an accessor, which user code has put there, and which is not called. */
+export function methodOf(holder: object, name: string): AnyFunction | undefined {
+  let object: object | null = holder;
+  while (object !== null && !Object.hasOwn(object, name)) object = Object.getPrototypeOf(object) as object | null;
+  const value: unknown = object && Object.getOwnPropertyDescriptor(object, name)?.value;
+  return typeof value === 'function' ? (value as AnyFunction) : undefined;
+}
+
+/** Defines what an assignment would set, whatever the prototypes have under this name; false if that is not possible. */
+export function define(object: object, name: string, value: unknown): boolean {
+  const ordinary = { writable: true, configurable: true, enumerable: true };
+  return Reflect.defineProperty(object, name, { value, ...(!Object.hasOwn(object, name) && ordinary) });
+}
+
 /** Methods of ours that pass calls on to a client's own, with how to find that. */
 const passedOn = new WeakMap<AnyFunction, () => AnyFunction>();
 
