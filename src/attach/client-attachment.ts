@@ -6,7 +6,8 @@ import { PendingBound } from '../connection/sending/pending-bound.js';
 import { corkStream } from '../cork/cork.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { findDataListener } from '../host/probe.js';
-import type { HostClient, HostCommandClass } from '../host/types.js';
+import type { HostCopy } from '../host/recognize.js';
+import type { HostClient } from '../host/types.js';
 import {
   type CoalesceSetting,
   DEFAULT_OPTIONS,
@@ -28,8 +29,8 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   readonly cachePrefixes: readonly string[] | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
-  constructor(client: HostClient, options: ResolvedOptions, commandClass: HostCommandClass, cluster?: NodesShare) {
-    super(client, options, commandClass, 1, cluster);
+  constructor(client: HostClient, options: ResolvedOptions, copy: HostCopy, cluster?: NodesShare) {
+    super(client, options, copy, 1, cluster);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     const { maxPending } = options;
@@ -73,20 +74,20 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   fallbackReason(): FallbackReason | undefined {
-    const { connection } = this;
-    return connection === undefined ? 'connection' : (connection.connectionFallbackReason() ?? this.classReason);
+    const found = this.connectionFor();
+    return typeof found === 'string' ? found : undefined;
   }
 
   connectionFor(): Connection | FallbackReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    return connection.connectionFallbackReason() ?? this.classReason ?? connection;
+    return connection.connectionFallbackReason() ?? this.replacedReason(connection.outgoing.batch) ?? connection;
   }
 
   observedFor(reason: FallbackReason): Observed | undefined {
     const { connection, client } = this;
-    // Replaced methods of commands have the same reason as layers.
-    if (!connection?.canBeObserved(reason) || this.classReason !== undefined) return undefined;
+    // Replaced functions have the same reason as layers.
+    if (!connection?.canBeObserved(reason) || this.replacedReason(connection.outgoing.batch)) return undefined;
     return { connection, isLayered: reason === 'patched', through: client };
   }
 

@@ -5,8 +5,9 @@ import type { Connection, Observed } from '../connection/connection.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { cork, corkOf } from '../cork/cork.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
+import type { HostCopy } from '../host/recognize.js';
 import { makeOptionsFast, unanswered } from '../host/state.js';
-import type { HostClient, HostCommandClass } from '../host/types.js';
+import type { HostClient } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
@@ -28,8 +29,8 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   /** Which nodes served which slots when these were last read; only with the option `cache`. */
   #slotOwners: string | undefined;
 
-  constructor(client: HostCluster, options: ResolvedOptions, commandClass: HostCommandClass) {
-    super(client, options, commandClass, 0);
+  constructor(client: HostCluster, options: ResolvedOptions, copy: HostCopy) {
+    super(client, options, copy, 0);
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
     if (maxPending !== undefined) {
@@ -56,12 +57,12 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
 
   protected coalesceCopy(copy: object): void {
     const options = withoutCacheUnless(speaksResp3(copy as HostCluster), this.options);
-    new ClusterAttachment(copy as HostCluster, options, this.commandClass);
+    new ClusterAttachment(copy as HostCluster, options, this.copy);
     setSplitting(copy as HostCluster, this.options.splitKeys);
   }
 
   fallbackReason(): FallbackReason | undefined {
-    return this.routing.clusterFallbackReason() ?? this.classReason;
+    return this.routing.clusterFallbackReason() ?? this.replacedReason();
   }
 
   pendingBoundFor(key: unknown, readOnly: boolean): PendingBound | undefined {

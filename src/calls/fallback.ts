@@ -1,6 +1,6 @@
 import { debugFallback } from '../channels.js';
 import { CODES, warnOnce } from '../errors.js';
-import { isUnpatchedMethod } from '../host/probe.js';
+import { isCommandMethod } from '../host/probe.js';
 import { isUnpatchedScriptMethod } from '../host/script.js';
 import type { AnyFunction } from '../host/types.js';
 import type { FallbackReason, Stats } from '../stats.js';
@@ -10,7 +10,7 @@ import type { CallTarget } from './call-target.js';
 
 /** Whether a method is the host's, and sends one command by `sendCommand`. */
 export function isUnpatchedCommand(method: AnyFunction): boolean {
-  return isUnpatchedMethod(method) || isUnpatchedScriptMethod(method);
+  return isCommandMethod(method) || isUnpatchedScriptMethod(method);
 }
 
 /** The arguments of a call as far as they were read. User code in them runs once per call, as on a plain client. */

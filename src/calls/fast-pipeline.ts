@@ -5,6 +5,7 @@ import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineRecording } from '../con
 import { argumentTransformerOf, settlesLate } from '../host/command-class.js';
 import {
   areUnpatched,
+  areUnpatchedMakers,
   countOfCopied,
   execUnsent,
   type HostPipeline,
@@ -12,8 +13,6 @@ import {
   inheritConstructor,
   isAutoPipeline,
   isSentAsItIs,
-  isUnpatchedMultiFunction,
-  isUnpatchedPipelineFunction,
   type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
@@ -169,7 +168,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     const method = host[name] as AnyFunction;
     const recording = recordingOf(this);
     if (!recording?.open) return callHost(method, this, args);
-    const isUnpatched = method === unpatched || isUnpatchedMethod(method);
+    const isUnpatched = method === unpatched || isUnpatchedMethod(method, variant, recording.context.commandClass);
     if (isUnpatched) unpatched = method;
     const left = isUnpatched ? tryRecording(recording, variant, args) : new Fallback('patched');
     if (left === undefined) return this;
@@ -304,8 +303,8 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     if (commandClass === undefined) return 'connection';
     const reason = target.fallbackReason();
     if (reason !== undefined) return reason;
-    if (!isUnpatchedPipelineFunction(parent.pipeline) || !isUnpatchedMultiFunction(parent.multi)) return 'patched';
-    host ??= Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods;
+    if (!areUnpatchedMakers(parent)) return 'patched';
+    host ??= Object.getPrototypeOf((parent.pipeline as AnyFunction).call(client)) as PipelineMethods;
     general ??= fastPipelineClass(host);
     const copied = countOfCopied(client);
     let ofClient = clients.get(client);
