@@ -50,7 +50,9 @@ function add({ default: Client, Cluster }: Entry, isMinified: boolean): void {
       const method: unknown = value ?? get;
       if (typeof method !== 'function' || IGNORED.includes(name)) continue;
       if ((place === 'client' || place === 'cluster') && name in EventEmitter.prototype) continue;
-      const all = ((digests[place] ??= {})[name] ??= []);
+      digests[place] ??= {};
+      digests[place][name] ??= [];
+      const all = digests[place][name];
       const source = sourceOf(method as AnyFunction);
       const found = [namesDigest(method as AnyFunction, source), ...(isMinified ? [] : [textDigest(source)])];
       for (const digest of found) if (!all.includes(digest)) all.push(digest);

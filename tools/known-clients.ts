@@ -83,7 +83,8 @@ function tableOf(all: ReadonlyMap<string, Digests>): string {
   const places: Record<string, Record<string, Set<string>>> = {};
   for (const release of releases) {
     for (const [place, functions] of Object.entries(all.get(release) ?? {})) {
-      const ofPlace = (places[place] ??= {});
+      places[place] ??= {};
+      const ofPlace = places[place];
       for (const [name, digests] of Object.entries(functions)) {
         ofPlace[name] ??= new Set();
         for (const digest of digests) ofPlace[name].add(digest);

@@ -184,6 +184,7 @@ export function openNothing(prototype: object, connect: AnyFunction, options: ob
     ...{ once: noop, removeListener: noop, silentEmit: noop, emit: noop, flushQueue: noop, listeners: () => [] },
     ...{ client: never, hello: never, _readyCheck: noop, recoverFromFatalError: noop, clearSocketTimeout: noop },
     options: { db: 0, enableReadyCheck: true, disableClientInfo: true, ...options },
+    // biome-ignore lint/suspicious/noThenProperty: the host uses what a connector returns as a promise
     connector: { connect: () => ({ then: (opened: AnyFunction) => opened.call(undefined, stream) }) },
     setStatus(status: string) {
       this.status = status;

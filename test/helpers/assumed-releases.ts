@@ -10,7 +10,8 @@ const assumed = JSON.parse(process.env.MATRIX_ASSUMED ?? '[]') as readonly Diges
 const known = KNOWN_FUNCTIONS as Record<string, Record<string, string>>;
 for (const [place, functions] of assumed.flatMap(Object.entries)) {
   for (const [name, digests] of Object.entries(functions)) {
-    const ofPlace = (known[place] ??= {});
+    known[place] ??= {};
+    const ofPlace = known[place];
     ofPlace[name] = [ofPlace[name], ...digests].join(' ');
   }
 }
