@@ -19,7 +19,7 @@ import {
 } from '../src/host/functions.js';
 import type { AnyFunction, HostCommandClass } from '../src/host/types.js';
 
-/** What `known-clients.ts` puts into its table: digests by place and name, as published and as a minifier writes them. */
+/** What `known-clients.ts` puts into its table: digests by place and name, as published and minified. */
 export type Digests = Partial<Record<Place, Record<string, string[]>>>;
 
 const folder = `${realpathSync(process.argv[2] as string)}/`;

@@ -93,14 +93,13 @@ function tableOf(all: ReadonlyMap<string, Digests>): string {
   }
   return [
     '/** Written by `npm run known-clients`: the releases that `recognize.ts` knows, and what it knows them by. */',
-    "import type { Place } from './functions.js';",
     '',
     'export const KNOWN_RELEASES: readonly string[] = [',
     ...releases.map((release) => `  '${release}',`),
     '];',
     '',
     '/** The digests (`digestOf`) of the functions of all of them, by place and name. */',
-    'export const KNOWN_FUNCTIONS: Readonly<Partial<Record<Place, Readonly<Record<string, string>>>>> = {',
+    'export const KNOWN_FUNCTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {',
     ...Object.entries(places).flatMap(([place, functions]) => [
       `  ${place}: {`,
       ...Object.entries(functions).map(([name, found]) => `    ${name}: '${[...found].sort().join(' ')}',`),

@@ -79,7 +79,7 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
   );
 }
 
-/** Attaches to a client, or leaves it as it was: code of the user's may run meanwhile, such as an `on()` of their own. */
+/** Attaches to a client, or leaves it as it was: a user's code may run meanwhile, such as an `on()` of their own. */
 function whole(client: object, make: () => unknown): void {
   const handle = Object.getOwnPropertyDescriptor(client, 'coalescer');
   try {

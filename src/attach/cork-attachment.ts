@@ -29,8 +29,8 @@ export interface CorkReason {
 const OTHER_REALM = 'a client of another realm';
 const HELP = '(docs/compatibility.md)';
 /**
- * The copy of the host that a client is of, if it gets the fast path; or why it gets the cork. A warning tells that, unless
- * somebody has asked for the cork and no option is ignored.
+ * The copy of the host that a client is of, if it gets the fast path; or why it gets the cork. A warning tells that,
+ * unless somebody has asked for the cork and no option is ignored.
  */
 export function groundOf(client: HasOptions, options: ResolvedOptions): HostCopy | CorkReason {
   if (!options.fastPath) return { why: 'the option fastPath is false' };

@@ -1,5 +1,4 @@
 /** Written by `npm run known-clients`: the releases that `recognize.ts` knows, and what it knows them by. */
-import type { Place } from './functions.js';
 
 export const KNOWN_RELEASES: readonly string[] = [
   'ioredis 5.0.0',
@@ -49,7 +48,7 @@ export const KNOWN_RELEASES: readonly string[] = [
 ];
 
 /** The digests (`digestOf`) of the functions of all of them, by place and name. */
-export const KNOWN_FUNCTIONS: Readonly<Partial<Record<Place, Readonly<Record<string, string>>>>> = {
+export const KNOWN_FUNCTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   client: {
     autoPipelineQueueSize: '28c33 Pyk68',
     connect: '40NMb GQ04m HCyO- RxW9G bgIyw c00tL hw8i5 jpQh9 qGPfL',

@@ -87,7 +87,7 @@ export function methodOf(holder: object, name: string): AnyFunction | undefined 
   return typeof value === 'function' ? (value as AnyFunction) : undefined;
 }
 
-/** Defines what an assignment would set, whatever the prototypes have under this name; false if that is not possible. */
+/** Defines what an assignment would set, whatever prototypes have under this name; false if that is not possible. */
 export function define(object: object, name: string, value: unknown): boolean {
   const ordinary = { writable: true, configurable: true, enumerable: true };
   return Reflect.defineProperty(object, name, { value, ...(!Object.hasOwn(object, name) && ordinary) });

@@ -1,6 +1,6 @@
 /**
  * What of the host cannot be reached is known by what it does: its encoder, its decoder and what they call are given
- * a fixed corpus, and must give what ours give. Once for each copy of the host, on objects of its own that no client has.
+ * a fixed corpus, and must give what ours give. Once for each copy of the host, on objects that no client has.
  */
 import calculateSlot from 'cluster-key-slot';
 import { FAST_COMMANDS, KEY_POSITIONS } from '../commands/fast-commands.js';
