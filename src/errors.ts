@@ -25,6 +25,8 @@ export const CODES = {
   CACHE: 'COALESCE_WARN_CACHE',
   /** For a minute, scripts have held back most answers of a cache, which `scripts: 'keys'` cures. */
   CACHE_HELD: 'COALESCE_WARN_CACHE_HELD',
+  /** Other code has replaced a function of a coalesced client, whose commands are left to it meanwhile. */
+  REPLACED: 'COALESCE_WARN_REPLACED',
   /** A client under load has had no fast command for a minute, for a reason that one setting would cure. */
   NOT_FAST: 'COALESCE_WARN_NOT_FAST',
   /** `fuseReads` has no effect: with `cache`, or on a connection whose user the server refuses MGET or HMGET. */

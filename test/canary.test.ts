@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { appendFile, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -43,7 +43,12 @@ describe('the probe of the canary', () => {
     const folder = join(scratch, 'next');
     await cp(IOREDIS, folder, { recursive: true });
     await symlink(dirname(IOREDIS), join(scratch, 'node_modules'), 'dir');
-    await appendFile(join(folder, 'built/Redis.js'), '// A new comment.\n');
+    const file = join(folder, 'built/Redis.js');
+    const text = await readFile(file, 'utf8');
+    await writeFile(
+      file,
+      text.replace('flushQueue(error, options) {', 'flushQueue(error, options) { this.flushed = true;'),
+    );
     const { stdout } = await probe(folder, { MATRIX_ASSUMED: JSON.stringify([await digestsOf(folder)]) });
     expect(stdout).toMatch(/^ioredis \d+\.\d+\.\d+: fast\n$/);
     const withoutThem = { code: 1, stdout: expect.stringContaining('expected fast commands to be 3, got 0') };

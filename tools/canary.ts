@@ -18,8 +18,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
-import { KNOWN_RELEASES } from '../src/host/known-releases.js';
+import { KNOWN_FUNCTIONS, KNOWN_RELEASES } from '../src/host/known-releases.js';
 import { changesBetween } from './host-changes.js';
+import type { Digests } from './known-clients-digest.js';
 import type { Cell } from './matrix-report.js';
 import { digestsOf, printCells, runTests } from './matrix-run.js';
 import { type Clients, NODES, type Obtained, obtain, SERVERS } from './matrix-versions.js';
@@ -120,14 +121,22 @@ async function mainBranch(url: string): Promise<Obtained<Clients>> {
   return { kind: 'clients', name: found, packages: { ioredis: url }, path, found };
 }
 
+/** The functions of a package that the table does not have. */
+function unknownIn(digests: Digests): string[] {
+  return (Object.entries(digests) as [keyof Digests, Record<string, string[]>][]).flatMap(([place, functions]) =>
+    Object.entries(functions)
+      .filter(([name, found]) => !found.every((digest) => KNOWN_FUNCTIONS[place]?.[name]?.includes(digest)))
+      .map(([name]) => `${place}.${name}`),
+  );
+}
+
 /** Says whether each client is in the table of known releases, and what was changed since the newest that is. */
 async function compare({ path, packages = {}, found }: Obtained<Clients>): Promise<void> {
   for (const name of Object.keys(packages)) {
     const folder = `${path}/node_modules/${name}`;
-    const { files } = await digestsOf(folder);
-    if (files in KNOWN_RELEASES) continue;
-    const releases = Object.values(KNOWN_RELEASES).flat();
-    const newest = releases.findLast((release) => release.startsWith(`${name.replace(/\d$/, '')} `));
+    const unknown = unknownIn(await digestsOf(folder));
+    if (unknown.length === 0) continue;
+    const newest = KNOWN_RELEASES.findLast((release) => release.startsWith(`${name.replace(/\d$/, '')} `));
     const known = await obtain<Clients>({
       kind: 'clients',
       name: `known ${newest}`,
@@ -136,7 +145,7 @@ async function compare({ path, packages = {}, found }: Obtained<Clients>): Promi
     if ('missing' in known) throw new Error(known.missing);
     const changes = changesBetween(`${known.path}/node_modules/known/built`, `${folder}/built`);
     const text =
-      `${found}: ${name} is not known (digest ${files}), its clients get the cork. Read what was changed since ${newest}, ` +
+      `${found}: ${name} is not known (${unknown.slice(0, 5).join(', ')}), its clients get the cork. Read what was changed since ${newest}, ` +
       `then npm run known-clients:\n     ${changes.join('\n     ')}`;
     // A branch is never known.
     if (packages[name] === flags.main) console.log(text);

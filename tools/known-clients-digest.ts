@@ -2,44 +2,65 @@
  * `known-clients-digest.ts <folder of a client package>`: prints what that package is recognized by, as JSON. A process
  * for each, in which nothing has touched its classes.
  */
+import { EventEmitter } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
 import { build } from 'rolldown';
-import { filesDigest, type LoadedModules, loadedHash, methodDigest, sourceOf } from '../src/host/digest.js';
-import { hostPrototype } from '../src/host/probe.js';
-import { reachableMethods } from '../src/host/recognize.js';
+import { namesDigest, sourceOf, textDigest } from '../src/host/digest.js';
+import {
+  IGNORED,
+  openNothing,
+  type Place,
+  reachClass,
+  reachConnection,
+  reachMade,
+  reachModules,
+} from '../src/host/functions.js';
+import type { AnyFunction, HostCommandClass } from '../src/host/types.js';
 
-/** What `known-clients.ts` puts into its table. */
-export interface Digests {
-  /** Of the files that its clients rest on, and of those that a Cluster does. */
-  readonly files: string;
-  /**
-   * Of the methods that can be reached from a client and a Cluster, as they are published, and as a minifier writes
-   * them.
-   */
-  readonly methods: readonly string[];
-}
+/** What `known-clients.ts` puts into its table: digests by place and name, as published and minified. */
+export type Digests = Partial<Record<Place, Record<string, string[]>>>;
 
 const folder = `${realpathSync(process.argv[2] as string)}/`;
 const require = createRequire(folder);
 const built = `${folder}built/`;
 
 interface Entry {
-  readonly default: typeof Redis;
+  readonly default: typeof Redis & { readonly Command: HostCommandClass };
   readonly Cluster: typeof Cluster;
 }
 
-function methodsOf({ default: Client, Cluster }: Entry): string[] {
-  return [new Client({ lazyConnect: true }), new Cluster([], { lazyConnect: true })].flatMap((client) =>
-    reachableMethods(client, hostPrototype(client) as object).map(([name, method]) =>
-      methodDigest(name, method, sourceOf(method)),
-    ),
-  );
+const digests: Digests = {};
+
+function add({ default: Client, Cluster }: Entry, isMinified: boolean): void {
+  const { prototype, Command } = Client;
+  const { _connect, connect } = prototype as unknown as Record<string, AnyFunction>;
+  const opened = openNothing(prototype, (_connect ?? connect) as AnyFunction, { protocol: 3 });
+  const reached = [
+    reachClass(prototype, Command, false),
+    reachClass(Cluster.prototype, Command, true),
+    reachMade(prototype, false),
+    reachConnection(opened),
+    reachModules(Command),
+  ];
+  for (const [place, holder] of reached.flatMap((holders) => Object.entries(holders) as [Place, object][])) {
+    if (place === 'keys') continue;
+    for (const [name, { value, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
+      const method: unknown = value ?? get;
+      if (typeof method !== 'function' || IGNORED.includes(name)) continue;
+      if ((place === 'client' || place === 'cluster') && name in EventEmitter.prototype) continue;
+      digests[place] ??= {};
+      digests[place][name] ??= [];
+      const all = digests[place][name];
+      const source = sourceOf(method as AnyFunction);
+      const found = [namesDigest(method as AnyFunction, source), ...(isMinified ? [] : [textDigest(source)])];
+      for (const digest of found) if (!all.includes(digest)) all.push(digest);
+    }
+  }
 }
 
-const methods = methodsOf(require('./built/index.js'));
-const files = [false, true].map((whole) => filesDigest(built, require.cache as LoadedModules, whole, loadedHash));
+add(require('./built/index.js'), false);
 // Other minifiers leave all names where they are; this one writes `if (!a.b) a.b = c` as `a.b ||= c`.
 const file = `${folder}minified.cjs`;
 await build({
@@ -48,5 +69,5 @@ await build({
   output: { file, format: 'cjs', minify: true },
   logLevel: 'silent',
 });
-const digests: Digests = { files: files.join(' '), methods: [...methods, ...methodsOf(require(file))] };
+add(require(file), true);
 console.log(JSON.stringify(digests));

@@ -47,7 +47,7 @@ async function publishedVersions(name: string, [major, minor]: readonly [number,
 
 async function add(name: string, version: string): Promise<void> {
   const release = `${name} ${version}`;
-  const isKnown = Object.values(KNOWN_RELEASES).flat().includes(release);
+  const isKnown = KNOWN_RELEASES.includes(release);
   if (!isKnown && flags.untested) return;
   // Tests import it by the name of its major version.
   const alias = name === 'ioredis' && !version.startsWith(`${NEWEST_MAJOR}.`) ? 'ioredis5' : name;
@@ -78,28 +78,34 @@ async function pass(clients: Obtained<Clients>): Promise<boolean> {
 }
 
 function tableOf(all: ReadonlyMap<string, Digests>): string {
-  const releases = new Map<string, string[]>();
   const collator = new Intl.Collator('en', { numeric: true });
-  for (const [release, { files }] of [...all].sort(([one], [other]) => collator.compare(one, other))) {
-    releases.set(files, [...(releases.get(files) ?? []), release]);
+  const releases = [...all.keys()].sort(collator.compare);
+  const places: Record<string, Record<string, Set<string>>> = {};
+  for (const release of releases) {
+    for (const [place, functions] of Object.entries(all.get(release) ?? {})) {
+      places[place] ??= {};
+      const ofPlace = places[place];
+      for (const [name, digests] of Object.entries(functions)) {
+        ofPlace[name] ??= new Set();
+        for (const digest of digests) ofPlace[name].add(digest);
+      }
+    }
   }
-  const methods = [...new Set([...all.values()].flatMap(({ methods }) => methods))].sort();
   return [
     '/** Written by `npm run known-clients`: the releases that `recognize.ts` knows, and what it knows them by. */',
     '',
-    '/** By two of `filesDigest`: of what a client rests on, and a Cluster. */',
-    'export const KNOWN_RELEASES: Readonly<Record<string, readonly string[]>> = {',
-    ...[...releases].map(([files, names]) => `  '${files}': [${names.map((name) => `'${name}'`).join(', ')}],`),
-    '};',
+    'export const KNOWN_RELEASES: readonly string[] = [',
+    ...releases.map((release) => `  '${release}',`),
+    '];',
     '',
-    '/** Digests of the methods of all of them, of four characters each (`methodDigest`). */',
-    'export const KNOWN_METHODS: ReadonlySet<string> = new Set(',
-    '  (',
-    ...(methods.join('').match(/.{1,108}/g) ?? []).map(
-      (part, index, all) => `    '${part}'${index < all.length - 1 ? ' +' : ''}`,
-    ),
-    '  ).match(/.{4}/g),',
-    ');',
+    '/** The digests (`digestOf`) of the functions of all of them, by place and name. */',
+    'export const KNOWN_FUNCTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {',
+    ...Object.entries(places).flatMap(([place, functions]) => [
+      `  ${place}: {`,
+      ...Object.entries(functions).map(([name, found]) => `    ${name}: '${[...found].sort().join(' ')}',`),
+      '  },',
+    ]),
+    '};',
     '',
   ].join('\n');
 }

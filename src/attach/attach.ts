@@ -55,9 +55,9 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
 }
 
 function attachReal(client: HasOptions, options: ResolvedOptions): void {
-  corkOf(client)?.undo();
   const ground = groundOf(client, options);
   if ('why' in ground) {
+    corkOf(client)?.undo();
     new CorkAttachment(client, options, ground, isHostCluster(client) ? coalesceCopyOfCluster : coalesceCopy);
     return;
   }
@@ -67,12 +67,31 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
         'changed: ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and protocol: 2 have only RESP2',
     );
   }
-  if (isHostCluster(client)) new ClusterAttachment(client, options, ground);
-  else if (!options.splitKeys) new ClientAttachment(client as HostClient, options, ground);
-  else {
+  if (options.splitKeys && !isHostCluster(client)) {
     throw wrongOption(
       'the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
     );
+  }
+  corkOf(client)?.undo();
+  whole(client, () =>
+    isHostCluster(client)
+      ? new ClusterAttachment(client, options, ground)
+      : new ClientAttachment(client as HostClient, options, ground),
+  );
+}
+
+/** Attaches to a client, or leaves it as it was: a user's code may run meanwhile, such as an `on()` of their own. */
+function whole(client: object, make: () => unknown): void {
+  const handle = Object.getOwnPropertyDescriptor(client, 'coalescer');
+  try {
+    make();
+  } catch (error) {
+    coalescerOf(client)?.detach();
+    Reflect.deleteProperty(client, 'coalescer');
+    if (handle !== undefined) Reflect.defineProperty(client, 'coalescer', handle);
+    throw Object.assign(coded(TypeError, CODES.CLIENT, `coalesce() could not attach to the client: ${error}`), {
+      cause: error,
+    });
   }
 }
 

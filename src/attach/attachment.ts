@@ -10,7 +10,7 @@ import { corkOf } from '../cork/cork.js';
 import { reports } from '../environment.js';
 import { CODES, warnOnce } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
-import { CommandMethods } from '../host/command-class.js';
+import type { HostCopy } from '../host/recognize.js';
 import { makeFirstOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
@@ -43,7 +43,9 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   readonly counters: Stats;
   /** One for a whole Cluster: it makes a new node in the place of one that has lost its connection. */
   readonly inFlightBound: InFlightBound;
-  readonly #commandMethods: CommandMethods;
+  readonly commandClass: HostCommandClass;
+  /** The function of the host that was another one when they were last compared, such as `command.toWritable`. */
+  #replaced: string | undefined;
   /** What was learned stays with the client, or with a Cluster. */
   readonly predictor: Predictor | undefined;
   /** The attachment itself, or those of a Cluster's nodes. */
@@ -60,14 +62,14 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   constructor(
     readonly client: Client,
     readonly options: ResolvedOptions,
-    readonly commandClass: HostCommandClass,
+    readonly copy: HostCopy,
     patience: number,
     /** The Cluster whose node the client is. */
     readonly cluster?: NodesShare,
   ) {
     this.counters = cluster?.counters ?? new Stats();
     this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
-    this.#commandMethods = new CommandMethods(commandClass);
+    this.commandClass = copy.commandClass;
     makeFirstOptionsFast(client);
     const { cache } = options;
     if (cache !== false && cache.prefetch) {
@@ -75,9 +77,26 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     }
   }
 
-  /** Why no command can take the fast path, if others have replaced methods of the host's `Command` class. */
-  protected get classReason(): 'patched' | undefined {
-    return this.#commandMethods.areUnpatched ? undefined : 'patched';
+  /**
+   * Why no command can take the fast path, if others have replaced what of the host it stands in for. Looked at by the
+   * first command of a batch.
+   */
+  protected replacedReason(batch?: { readonly commands: number }): 'patched' | undefined {
+    if (batch === undefined || batch.commands === 0) {
+      const replaced = this.copy.changed();
+      if (replaced !== this.#replaced) this.#warnOf(replaced);
+    }
+    return this.#replaced === undefined ? undefined : 'patched';
+  }
+
+  #warnOf(replaced: string | undefined): void {
+    this.#replaced = replaced;
+    if (replaced === undefined) return;
+    warnOnce(
+      CODES.REPLACED,
+      `ioredis-coalesce: other code has replaced ${replaced} of a coalesced client, so all commands are left to the ` +
+        'client until it is put back, still in batches',
+    );
   }
 
   stats(): CoalescerStats {

@@ -8,7 +8,8 @@ import type { ConnectionSetup, Dispatcher, Outgoing } from '../core/outgoing.js'
 import { type Corked, cork } from '../cork/cork.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { findDataListener } from '../host/probe.js';
-import type { HostClient, HostCommandClass } from '../host/types.js';
+import type { HostCopy } from '../host/recognize.js';
+import type { HostClient } from '../host/types.js';
 import { canBeObserved, LayeredDispatcher, PublishedDispatcher } from '../observed/observed-dispatcher.js';
 import {
   type CoalesceSetting,
@@ -54,8 +55,8 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   readonly cachePrefixes: readonly string[] | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
-  constructor(client: HostClient, options: ResolvedOptions, commandClass: HostCommandClass, cluster?: NodesShare) {
-    super(client, options, commandClass, 1, cluster);
+  constructor(client: HostClient, options: ResolvedOptions, copy: HostCopy, cluster?: NodesShare) {
+    super(client, options, copy, 1, cluster);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     const { maxPending } = options;
@@ -101,14 +102,14 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   fallbackReason(): FallbackReason | undefined {
-    const { connection } = this;
-    return connection === undefined ? 'connection' : (connection.fallbackReason() ?? this.classReason);
+    const found = this.outgoingFor();
+    return typeof found === 'string' ? found : undefined;
   }
 
   outgoingFor(_command?: FastCommand, _key?: unknown, mayBeSeen = false): Outgoing | FallbackReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    const reason = connection.fallbackReason() ?? this.classReason;
+    const reason = connection.fallbackReason() ?? this.replacedReason(connection.outgoing.batch);
     return reason === undefined || (mayBeSeen && this.#isSeenOnly(reason)) ? connection.outgoing : reason;
   }
 
@@ -119,9 +120,11 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     return new (found === 'patched' ? LayeredDispatcher : PublishedDispatcher)(connection.outgoing, client);
   }
 
-  /** Whether commands fall back only because others see them. Replaced methods of commands have the same reason. */
+  /** Whether commands fall back only because others see them. Replaced functions have the same reason as layers. */
   #isSeenOnly(reason: FallbackReason): boolean {
-    return this.connection !== undefined && canBeObserved(this.connection, reason) && this.classReason === undefined;
+    const { connection } = this;
+    if (connection === undefined || !canBeObserved(connection, reason)) return false;
+    return this.replacedReason(connection.outgoing.batch) === undefined;
   }
 
   get blockedBy(): string | undefined {

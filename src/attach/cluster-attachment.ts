@@ -5,8 +5,9 @@ import type { CallTarget } from '../core/call-target.js';
 import type { Dispatcher, Outgoing } from '../core/outgoing.js';
 import { cork, corkOf } from '../cork/cork.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
+import type { HostCopy } from '../host/recognize.js';
 import { makeOptionsFast, unanswered } from '../host/state.js';
-import type { HostClient, HostCommandClass } from '../host/types.js';
+import type { HostClient } from '../host/types.js';
 import { LayeredDispatcher } from '../observed/observed-dispatcher.js';
 import { corkOptionsOf, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
@@ -29,8 +30,8 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   /** Which nodes served which slots when these were last read; only with the option `cache`. */
   #slotOwners: string | undefined;
 
-  constructor(client: HostCluster, options: ResolvedOptions, commandClass: HostCommandClass) {
-    super(client, options, commandClass, 0);
+  constructor(client: HostCluster, options: ResolvedOptions, copy: HostCopy) {
+    super(client, options, copy, 0);
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
     if (maxPending !== undefined) {
@@ -61,12 +62,12 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
 
   protected coalesceCopy(copy: object): void {
     const options = withoutCacheUnless(speaksResp3(copy as HostCluster), this.options);
-    new ClusterAttachment(copy as HostCluster, options, this.commandClass);
+    new ClusterAttachment(copy as HostCluster, options, this.copy);
     setSplitting(copy as HostCluster, this.options.splitKeys);
   }
 
   fallbackReason(): FallbackReason | undefined {
-    return this.routing.clusterFallbackReason() ?? this.classReason;
+    return this.routing.clusterFallbackReason() ?? this.replacedReason();
   }
 
   admissionFor(key: unknown, readOnly: boolean): PendingBound | undefined {

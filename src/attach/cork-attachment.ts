@@ -10,10 +10,9 @@ import { type Corked, type CorkFlushReason, type CorkObserver, cork } from '../c
 import { environment, reports, VARIABLE } from '../environment.js';
 import { CODES, warnOnce } from '../errors.js';
 import type { Coalescer } from '../handle.js';
-import { commandClassOf } from '../host/probe.js';
-import { type UnknownClient, unknownRelease } from '../host/recognize.js';
+import { copyOf, type HostCopy } from '../host/recognize.js';
 import { addressOf, isDebugging } from '../host/state.js';
-import type { AnyFunction, HasOptions, HostClient, HostCommandClass } from '../host/types.js';
+import type { AnyFunction, HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, corkOptionsOf, needingFastPath, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
@@ -29,38 +28,36 @@ export interface CorkReason {
 
 const OTHER_REALM = 'a client of another realm';
 const HELP = '(docs/compatibility.md)';
-/** What to do about a client of no known release. */
-const CURES: Readonly<Record<UnknownClient['cause'], (by: string) => string>> = {
-  release: () => `: update ioredis-coalesce, or use a release that it knows ${HELP}`,
-  changed: () => `: its files, or those of a dependency, were patched; use them as they were published ${HELP}`,
-  rewritten: (by) => `: ${by} has rewritten more of it than the one method that it watches; update that ${HELP}`,
-  bundle: () =>
-    `: it is part of a bundle, or came by a loader; keep it external, or minify in a way that is known ${HELP}`,
-};
-
 /**
- * The `Command` class of a client that gets the fast path; or why it gets the cork. A warning tells that, unless
- * somebody has asked for the cork and no option is ignored.
+ * The copy of the host that a client is of, if it gets the fast path; or why it gets the cork. A warning tells that,
+ * unless somebody has asked for the cork and no option is ignored.
  */
-export function groundOf(client: HasOptions, options: ResolvedOptions): HostCommandClass | CorkReason {
+export function groundOf(client: HasOptions, options: ResolvedOptions): HostCopy | CorkReason {
   if (!options.fastPath) return { why: 'the option fastPath is false' };
   if (environment === 'cork') return corked(`${VARIABLE} is cork`, options);
   // In a test file of Jest, say: it has other classes, also for what commands return, and an Error is none of ours.
   if (!(client instanceof Object)) return { ...corked('it is of another realm', options), unknown: OTHER_REALM };
-  const unknown = unknownRelease(client);
-  if (unknown !== undefined) {
-    const { name, cause, by = 'an APM, a patch or a loader' } = unknown;
-    const why = `${name} is not a release that this version of ioredis-coalesce knows`;
-    warn(CODES.UNKNOWN_CLIENT, why, options, CURES[cause](by));
-    return { why, unknown: name };
+  const copy = copyOf(client);
+  if ('unknown' in copy) {
+    const { unknown, differs, by } = copy;
+    const why = `${unknown} is not a release that this version of ioredis-coalesce knows`;
+    const cause = by === undefined ? `${differs} differs` : `${by} has rewritten more of it than it watches`;
+    warn(
+      CODES.UNKNOWN_CLIENT,
+      why,
+      options,
+      ` (${cause}): update ioredis-coalesce, or use the client as published ${HELP}`,
+    );
+    return { why, unknown };
   }
   if (client.options.showFriendlyErrorStack) return corked('the option showFriendlyErrorStack is set', options);
+  if (!Object.isExtensible(client)) return corked('the client can get no new properties', options);
   if (isDebugging()) return corked('DEBUG prints the commands of the client', options);
-  return commandClassOf(client) ?? corked('echo() was replaced, which leads to its Command class', options, true);
+  return copy;
 }
 
-function corked(why: string, options: ResolvedOptions, unexpected = needingFastPath(options).length > 0): CorkReason {
-  if (unexpected) warn(CODES.CORK, why, options);
+function corked(why: string, options: ResolvedOptions): CorkReason {
+  if (needingFastPath(options).length > 0) warn(CODES.CORK, why, options);
   return { why };
 }
 

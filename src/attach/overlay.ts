@@ -5,7 +5,7 @@ import { ScriptSender } from '../calls/scripts.js';
 import { FAST_COMMANDS, methodsNamed } from '../commands/fast-commands.js';
 import { type CallTarget, callTargetOf, MARK, type Marked } from '../core/call-target.js';
 import { CommandSender, type Sender } from '../core/sender.js';
-import { unwrapped, wrapperOf } from '../host/probe.js';
+import { define, methodOf, unwrapped, wrapperOf } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
@@ -31,17 +31,22 @@ export function addOverlay(client: HasOptions, { maxPending }: ResolvedOptions):
 
 /** Puts the client's class back, and the host's methods where ours still are among the client's own. */
 export function removeOverlay(client: object): void {
-  const methods = client as Record<string, unknown>;
-  const { sendCommand } = client as Methods;
-  if (sendCommand && Object.hasOwn(client, 'sendCommand')) Reflect.set(client, 'sendCommand', unwrapped(sendCommand));
+  const sendCommand = ownMethod(client, 'sendCommand');
+  if (sendCommand !== undefined) define(client, 'sendCommand', unwrapped(sendCommand));
   for (const [methodName] of definedNames(client).flatMap(methodsNamed)) {
-    const form = Object.hasOwn(methods, methodName) ? formOf(methods[methodName] as AnyFunction) : undefined;
-    if (form !== undefined) methods[methodName] = form.parent[methodName];
+    const own = ownMethod(client, methodName);
+    const form = own && formOf(own);
+    if (form !== undefined) define(client, methodName, form.parent[methodName]);
   }
   const overlay = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(overlay) as object;
   // Other code may have put a prototype in front. Then the overlay stays, finds no mark and passes every call on.
   if (Object.values(overlays).some((ofKind) => ofKind.get(parent) === overlay)) Object.setPrototypeOf(client, parent);
+}
+
+/** What the client itself has under a name, if it is a method. */
+function ownMethod(client: object, name: string): AnyFunction | undefined {
+  return Object.hasOwn(client, name) ? methodOf(client, name) : undefined;
 }
 
 type Methods = Record<string, AnyFunction>;
@@ -62,18 +67,8 @@ export function changeOverlays(by: Change): void {
 function overlayFor(parent: object, kind: keyof typeof overlays): object {
   let overlay = overlays[kind].get(parent);
   if (overlay !== undefined) return overlay;
-  overlay = Object.create(parent, {
-    duplicate: {
-      value(this: Marked, ...args: unknown[]) {
-        const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
-        this[MARK]?.attachCopy(copy, args);
-        return copy;
-      },
-      writable: true,
-      configurable: true,
-    },
-  }) as object;
-  addCommandMethods(overlay as Methods, parent as Methods);
+  overlay = Object.create(parent) as object;
+  addMethods(overlay, parent as Methods);
   if (kind === 'bounded') aroundCalls(overlay as Methods, parent as Methods, BOUNDED);
   change?.(overlay as Methods, parent as Methods);
   allOverlays.add(new WeakRef(overlay));
@@ -81,7 +76,8 @@ function overlayFor(parent: object, kind: keyof typeof overlays): object {
   return overlay;
 }
 
-function addCommandMethods(overlay: Methods, parent: Methods): void {
+/** Ours are defined, not assigned: a class may be frozen, or have accessors of the user's, which stay as they are. */
+function addMethods(overlay: object, parent: Methods): void {
   const fastMethods = FAST_COMMANDS.flatMap((command) =>
     methodsNamed(command.name).map(([methodName, encoding]) => ({
       methodName,
@@ -91,8 +87,20 @@ function addCommandMethods(overlay: Methods, parent: Methods): void {
   );
   // One by one: `Object.fromEntries` takes three times as long.
   for (const form of [...fastMethods, ...fastCalls(parent), ...blockingMethods(parent)])
-    if (typeof parent[form.methodName] === 'function') overlay[form.methodName] = commandMethod(form);
-  Object.assign(overlay, definingMethods(parent), pipelineMethods(parent));
+    if (methodOf(parent, form.methodName) !== undefined) define(overlay, form.methodName, commandMethod(form));
+  const others = { ...definingMethods(parent), ...pipelineMethods(parent), duplicate: duplicateOf(parent) };
+  for (const [name, method] of Object.entries(others))
+    if (methodOf(parent, name) !== undefined) define(overlay, name, method);
+  // As the host's.
+  Reflect.defineProperty(overlay, 'duplicate', { enumerable: false });
+}
+
+function duplicateOf(parent: Methods): AnyFunction {
+  return function duplicate(this: unknown, ...args) {
+    const copy = (parent.duplicate as AnyFunction).apply(this, args) as object;
+    (this as Marked)[MARK]?.attachCopy(copy, args);
+    return copy;
+  };
 }
 
 /** A layer of ours around all calls of a client, beside its fast methods. */
@@ -104,7 +112,7 @@ interface AroundCalls {
 }
 
 function aroundSendCommand(holder: object, parent: object, around: AroundCalls): void {
-  const present = Object.hasOwn(holder, 'sendCommand') ? (holder as Methods).sendCommand : undefined;
+  const present = ownMethod(holder, 'sendCommand');
   const behind = () => present ?? ((parent as Methods).sendCommand as AnyFunction);
   const sendCommand = wrapperOf(
     function (this: unknown, ...args) {
@@ -115,20 +123,21 @@ function aroundSendCommand(holder: object, parent: object, around: AroundCalls):
     () => unwrapped(behind()),
   );
   // A client may have one that cannot be replaced.
-  Reflect.set(holder, 'sendCommand', sendCommand);
+  define(holder, 'sendCommand', sendCommand);
 }
 
 export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCalls): void {
   aroundSendCommand(overlay, parent, around);
   for (const name of ['pipeline', 'multi'] as const) {
-    const make = overlay[name] as AnyFunction;
-    overlay[name] = function (this: unknown, ...args) {
+    const make = methodOf(overlay, name);
+    if (make === undefined) continue;
+    define(overlay, name, function (this: unknown, ...args: unknown[]) {
       const result = make.apply(this, args);
       const target = callTargetOf(this);
       // `multi({ pipeline: false })` sends MULTI, and returns a promise; a layer may return anything.
       if (target !== undefined && '_queue' in Object(result)) around.made(result, target, name);
       return result;
-    };
+    });
   }
 }
 
@@ -155,16 +164,15 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
  * stay own properties. Methods that users have defined there are not replaced.
  */
 function replaceDefined(client: object, name: string): void {
-  const methods = client as Record<string, unknown>;
   for (const [methodName, encoding] of methodsNamed(name)) {
-    const original = Object.hasOwn(methods, methodName) ? methods[methodName] : undefined;
-    if (typeof original !== 'function' || formOf(original as AnyFunction) !== undefined) continue;
-    const sender = senderOf(client, name, encoding, original as AnyFunction);
+    const original = ownMethod(client, methodName);
+    if (original === undefined || formOf(original) !== undefined) continue;
+    const sender = senderOf(client, name, encoding, original);
     if (sender === undefined) continue;
     // Without a prototype: V8 would keep a hidden class for each name.
     const parent = Object.create(null) as Record<string, unknown>;
     parent[methodName] = original;
-    methods[methodName] = commandMethod({ methodName, parent, sender });
+    define(client, methodName, commandMethod({ methodName, parent, sender }));
   }
 }
 

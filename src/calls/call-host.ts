@@ -2,7 +2,7 @@ import { debugFallback } from '../channels.js';
 import type { ArgumentsSoFar } from '../core/arguments.js';
 import type { CallTarget } from '../core/call-target.js';
 import { CODES, warnOnce } from '../errors.js';
-import { isUnpatchedMethod } from '../host/probe.js';
+import { isCommandMethod } from '../host/probe.js';
 import { isUnpatchedScriptMethod } from '../host/script.js';
 import type { AnyFunction } from '../host/types.js';
 import type { FallbackReason, Stats } from '../stats.js';
@@ -11,7 +11,7 @@ import { flatOf } from '../util/values.js';
 
 /** Whether a method is the host's, and sends one command by `sendCommand`. */
 export function isUnpatchedCommand(method: AnyFunction): boolean {
-  return isUnpatchedMethod(method) || isUnpatchedScriptMethod(method);
+  return isCommandMethod(method) || isUnpatchedScriptMethod(method);
 }
 
 /** Commands of one reason between two looks: fewer are no load. */

@@ -56,12 +56,12 @@ export abstract class Sender {
    */
   send(target: CallTarget, method: AnyFunction, given: unknown[], call?: Call): Promise<unknown> | Fallback {
     if (around !== undefined && !isWithin) return this.#sendThrough(around, target, method, given, call);
-    if (method !== this.unpatched) {
-      if (!isUnpatchedMethod(method)) return new Fallback('patched');
-      this.unpatched = method;
-    }
     const { commandClass } = target;
     if (commandClass === undefined) return new Fallback('connection');
+    if (method !== this.unpatched) {
+      if (!isUnpatchedMethod(method, this.variant, commandClass)) return new Fallback('patched');
+      this.unpatched = method;
+    }
     const last = given.length > 0 ? given[given.length - 1] : undefined;
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;

@@ -1,5 +1,5 @@
 /** How the host's `Command` class treats its commands, and the transformers that users register with it. */
-import { sourceTest } from './probe.js';
+import { sourceOf } from './digest.js';
 import type { AnyFunction, HostCommand, HostCommandClass } from './types.js';
 
 /**
@@ -7,9 +7,10 @@ import type { AnyFunction, HostCommand, HostCommandClass } from './types.js';
  * `Command#initPromise` in `.finally()`.
  */
 export function settlesLate(commandClass: HostCommandClass): boolean {
-  return endsInFinally((commandClass.prototype as { initPromise?: unknown }).initPromise);
+  return sourceOf((commandClass.prototype as unknown as { initPromise: AnyFunction }).initPromise).includes(
+    '.finally(',
+  );
 }
-const endsInFinally = sourceTest('.finally(');
 
 /**
  * Whether the host finds the keys of `GET` as it finds those of `get`, for `keyPrefix` and a Cluster's slots. Host:
@@ -32,57 +33,6 @@ export function keysOf(commandClass: HostCommandClass, name: string, args: unkno
  */
 export function isRejected(command: Partial<HostCommand>): boolean {
   return command.promise !== undefined && command.resolve === undefined;
-}
-
-/** The methods that the host calls on every command, and the fast path goes past. */
-const IN_SOURCE = {
-  initPromise: sourceTest('_transformer', 'stringifyArguments', '_convertValue'),
-  stringifyArguments: sourceTest('bufferMode'),
-  toWritable: sourceTest('bufferMode'),
-  transformReply: sourceTest('replyEncoding', '_transformer'),
-  _convertValue: sourceTest('transformReply', 'isResolved'),
-  _iterateKeys: sourceTest('getKeyIndexes'),
-  getKeys: sourceTest('_iterateKeys'),
-  getSlot: sourceTest('getKeys'),
-  setTimeout: sourceTest('_commandTimeoutTimer'),
-};
-type Methods = Readonly<Record<keyof typeof IN_SOURCE, AnyFunction>>;
-
-/**
- * Whether the methods of a `Command` class are the host's own. The class is exported, and tracers and layers that
- * encode values replace them; asked per command, since they may do so at any time.
- */
-export class CommandMethods {
-  readonly #prototype: Methods;
-  #seen: Partial<Methods> = {};
-
-  constructor(commandClass: HostCommandClass) {
-    this.#prototype = commandClass.prototype as unknown as Methods;
-  }
-
-  get areUnpatched(): boolean {
-    const now = this.#prototype;
-    const seen = this.#seen;
-    return (
-      (now.initPromise === seen.initPromise &&
-        now.stringifyArguments === seen.stringifyArguments &&
-        now.toWritable === seen.toWritable &&
-        now.transformReply === seen.transformReply &&
-        now._convertValue === seen._convertValue &&
-        now._iterateKeys === seen._iterateKeys &&
-        now.getKeys === seen.getKeys &&
-        now.getSlot === seen.getSlot &&
-        now.setTimeout === seen.setTimeout) ||
-      this.#look()
-    );
-  }
-
-  #look(): boolean {
-    const now = this.#prototype;
-    if (!(Object.keys(IN_SOURCE) as (keyof Methods)[]).every((name) => IN_SOURCE[name](now[name]))) return false;
-    this.#seen = Object.fromEntries(Object.keys(IN_SOURCE).map((name) => [name, now[name as keyof Methods]]));
-    return true;
-  }
 }
 
 /** Converts the arguments of a command; users can set one for any command at any time. */
@@ -148,4 +98,10 @@ export function withTransformation<T>(
   } finally {
     restore();
   }
+}
+
+/** Makes a call in which a command is made with no arguments, should users have set a transformer for them. */
+export function withoutTransformer<T>(commandClass: HostCommandClass, name: string, call: () => T): T {
+  const isSet = argumentTransformerOf(commandClass, name) !== undefined;
+  return isSet ? withTransformation(commandClass, name, { args: [] }, call) : call();
 }

@@ -7,7 +7,7 @@
  * subclasses and stubs on prototypes work as before.
  */
 import { EventEmitter } from 'node:events';
-import { hostPrototype } from './probe.js';
+import { define, hostPrototype } from './probe.js';
 import type { AnyFunction } from './types.js';
 
 /** Calls `made` with every client and Cluster from now on, within their constructor: it must not throw. */
@@ -26,13 +26,14 @@ export function onNewClient(made: (client: object) => void): void {
     if (prototype === undefined || watched.has(prototype)) return;
     watched.add(prototype);
     const { setStatus } = prototype;
-    prototype.setStatus = function (...status) {
+    // A frozen class keeps its own: its clients stay plain.
+    define(prototype, 'setStatus', function (this: object, ...status: unknown[]) {
       const result = setStatus.apply(this, status);
-      if (!seen.has(this as object)) {
-        seen.add(this as object);
-        made(this as object);
+      if (!seen.has(this)) {
+        seen.add(this);
+        made(this);
       }
       return result;
-    };
+    });
   };
 }

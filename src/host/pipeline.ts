@@ -6,7 +6,7 @@
 import type { Duplex } from 'node:stream';
 import { RequestReader } from '../resp/request-reader.js';
 import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
-import { sourceTest } from './probe.js';
+import { isKnown } from './functions.js';
 import { definedNames } from './script.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
@@ -60,18 +60,14 @@ export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'exe
 
 /** Whether the methods that fill and send pipelines are the host's; asked anew, since user code may replace them. */
 export function areUnpatched({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
-  return (
-    isUnpatchedExec(exec) && isUnpatchedFill(fillResult) && isUnpatchedSend(sendCommand) && isUnpatchedStart(multi)
-  );
+  const methods = { exec, fillResult, sendCommand, multi };
+  return Object.entries(methods).every(([name, method]) => isKnown('pipeline', name, method));
 }
-const isUnpatchedExec = sourceTest('nodeifiedPromise', 'replyPending', 'sendCommand');
-const isUnpatchedFill = sourceTest('_result', 'replyPending', 'transformReply');
-const isUnpatchedSend = sourceTest('pipelineIndex', 'inTransaction', 'fillResult');
-const isUnpatchedStart = sourceTest('_transactions', 'apply');
 
-/** Whether a client's method `pipeline`, or `multi`, is the host's own. */
-export const isUnpatchedPipelineFunction = sourceTest('addBatch', 'isArray');
-export const isUnpatchedMultiFunction = sourceTest('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
+/** Whether a client's methods `pipeline` and `multi` are the host's own. */
+export function areUnpatchedMakers({ pipeline, multi }: Record<string, unknown>): boolean {
+  return isKnown('commander', 'pipeline', pipeline) && isKnown('commander', 'multi', multi);
+}
 
 /**
  * A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor.

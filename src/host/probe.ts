@@ -3,8 +3,9 @@
  * scripts stand in `cluster.ts`, `pipeline.ts` and `script.ts`.
  */
 import type { Duplex } from 'node:stream';
-import { methodDigest, sourceOf } from './digest.js';
-import { KNOWN_METHODS } from './known-releases.js';
+import type { CommandVariant } from '../commands/fast-commands.js';
+import { withoutTransformer } from './command-class.js';
+import { isKnown } from './functions.js';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
 
 /**
@@ -42,7 +43,7 @@ export function hostPrototype(client: object): { setStatus: AnyFunction } | unde
  */
 export function commandClassOf(client: object): HostCommandClass | undefined {
   const { echo } = Object.getPrototypeOf(client) as Record<string, unknown>;
-  if (!isUnpatchedMethod(echo)) return undefined;
+  if (!isKnown('commander', 'echo', echo)) return undefined;
   let commandClass: HostCommandClass | undefined;
   const sendCommand = (command: object) => {
     commandClass = command.constructor as HostCommandClass;
@@ -51,21 +52,46 @@ export function commandClassOf(client: object): HostCommandClass | undefined {
   return commandClass;
 }
 
-/**
- * Whether a command method is the one that the host generates. A comparison with the method at attach would miss an
- * older wrapper; but the source of a wrapper is different. Property names survive minifiers.
- */
-export const isUnpatchedMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
+/** Whether a method has the text of those that the host generates for commands. */
+export const isCommandMethod = (method: unknown) => isKnown('commander', 'echo', method);
 
-/** Whether a method is of a known release, by the names in it. A layer has others, even with the method within it. */
-export function isKnownMethod(name: string, method: AnyFunction, source = sourceOf(method)): boolean {
-  return KNOWN_METHODS.has(methodDigest(name, method, source));
+/**
+ * Whether a method is the one that the host generates for a command, with this encoding of its reply, or for `call`.
+ * All of them have one text, so it is called on a stand-in for a client.
+ */
+export function isUnpatchedMethod(
+  method: AnyFunction,
+  command: CommandVariant,
+  commandClass: HostCommandClass,
+): boolean {
+  if (!isCommandMethod(method)) return false;
+  const {
+    encoding,
+    command: { name },
+  } = command;
+  const receiver = { options: {}, sendCommand: (made: unknown) => made };
+  const call = () => method.call(receiver, name) as Partial<Record<'name' | 'replyEncoding', unknown>>;
+  const made = withoutTransformer(commandClass, name, call);
+  return made.name === name && made.replyEncoding === encoding;
 }
 
 /** Whether `sendCommand`, a client's or a Cluster's, is the host's own, and no layer (OpenTelemetry, New Relic, …). */
-export const isUnpatchedSendCommand = methodTest((source, method) =>
-  isKnownMethod('client.sendCommand', method, source),
-);
+export const isUnpatchedSendCommand = (method: AnyFunction) =>
+  isKnown('client', 'sendCommand', method) || isKnown('cluster', 'sendCommand', method);
+
+/** The method under a name; undefined for an accessor, which user code has put there, and which is not called. */
+export function methodOf(holder: object, name: string): AnyFunction | undefined {
+  let object: object | null = holder;
+  while (object !== null && !Object.hasOwn(object, name)) object = Object.getPrototypeOf(object) as object | null;
+  const value: unknown = object && Object.getOwnPropertyDescriptor(object, name)?.value;
+  return typeof value === 'function' ? (value as AnyFunction) : undefined;
+}
+
+/** Defines what an assignment would set, whatever prototypes have under this name; false if that is not possible. */
+export function define(object: object, name: string, value: unknown): boolean {
+  const ordinary = { writable: true, configurable: true, enumerable: true };
+  return Reflect.defineProperty(object, name, { value, ...(!Object.hasOwn(object, name) && ordinary) });
+}
 
 /** Methods of ours that pass calls on to a client's own, with how to find that. */
 const passedOn = new WeakMap<AnyFunction, () => AnyFunction>();
@@ -80,40 +106,13 @@ export function unwrapped(method: AnyFunction): AnyFunction {
   return passedOn.get(method)?.() ?? method;
 }
 
-/** Tests whether a value is a function whose source has all these texts, even if it is minified. */
-export function sourceTest(...texts: string[]): (value: unknown) => value is AnyFunction {
-  return methodTest((source) => texts.every((text) => source.includes(text)));
-}
-
-/**
- * Tests a value that may be a method, each method once. The `WeakMap` gets one function of a text: each client of
- * BullMQ defines a hundred methods of the same.
- */
-function methodTest(test: (source: string, method: AnyFunction) => boolean): (value: unknown) => value is AnyFunction {
-  const seen = new WeakMap<object, boolean>();
-  let lastSource: string | undefined;
-  return (value): value is AnyFunction => {
-    if (typeof value !== 'function') return false;
-    const known = seen.get(value);
-    if (known !== undefined) return known;
-    const source = sourceOf(value as AnyFunction);
-    if (source === lastSource) return true;
-    const unpatched = test(source, value as AnyFunction);
-    seen.set(value, unpatched);
-    if (unpatched) lastSource = source;
-    return unpatched;
-  };
-}
-
 /**
  * The `data` listener that the host registered on its connection, if it can be distinguished from other listeners.
  * Host: `DataHandler` is built in the connect handler, and no reference to it is kept.
  */
 export function findDataListener(stream: Duplex): AnyFunction | undefined {
-  const listeners = stream.listeners('data') as AnyFunction[];
-  if (listeners.length === 1) return listeners[0];
-  const matching = listeners.filter((listener) => /\b(?:parser|decoder)\.(?:execute|write)\(/.test(sourceOf(listener)));
-  return matching.length === 1 ? matching[0] : undefined;
+  const matching = stream.listeners('data').filter((listener) => isKnown('listeners', 'data', listener));
+  return matching.length === 1 ? (matching[0] as AnyFunction) : undefined;
 }
 
 /**

@@ -3,7 +3,7 @@
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Script.js`, `built/utils/Commander.js`.
  */
-import { sourceTest } from './probe.js';
+import { isKnown } from './functions.js';
 import type { HostCommand } from './types.js';
 
 /** The members of a script's command that tell what it would write. */
@@ -45,8 +45,8 @@ export function scriptNamed(client: object, name: string): HostScript | undefine
   return Object.hasOwn(scriptsSet, name) ? scriptsSet[name] : undefined;
 }
 
-/** Whether a method is the one that the host generates for a script; see `isUnpatchedMethod`. */
-export const isUnpatchedScriptMethod = sourceTest('showFriendlyErrorStack', 'replyEncoding', '.execute(');
+/** Whether a method has the text of those that the host generates for scripts. */
+export const isUnpatchedScriptMethod = (method: unknown) => isKnown('listeners', 'script', method);
 
 /** Whether a command is of a defined script. Host: these alone have a class derived from `Command`. */
 export function isScriptCommand(command: object): boolean {

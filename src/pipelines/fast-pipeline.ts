@@ -14,6 +14,7 @@ import { argumentTransformerOf, settlesLate } from '../host/command-class.js';
 import type { EntryContext } from '../host/command-facade.js';
 import {
   areUnpatched,
+  areUnpatchedMakers,
   aroundExec,
   countOfCopied,
   execUnsent,
@@ -22,15 +23,13 @@ import {
   inheritConstructor,
   isAutoPipeline,
   isSentAsItIs,
-  isUnpatchedMultiFunction,
-  isUnpatchedPipelineFunction,
   type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
   unwrapTransaction,
   withCopied,
 } from '../host/pipeline.js';
-import { isUnpatchedMethod } from '../host/probe.js';
+import { isUnpatchedMethod, methodOf } from '../host/probe.js';
 import { publishesTransactions } from '../host/state.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';
@@ -172,7 +171,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     const method = host[name] as AnyFunction;
     const recording = recordingOf(this);
     if (!recording?.open) return callHost(method, this, args);
-    const isUnpatched = method === unpatched || isUnpatchedMethod(method);
+    const isUnpatched = method === unpatched || isUnpatchedMethod(method, variant, recording.context.commandClass);
     if (isUnpatched) unpatched = method;
     const left = isUnpatched ? tryRecording(recording, variant, args) : new Fallback('patched');
     if (left === undefined) return this;
@@ -251,8 +250,7 @@ interface ClientPipelines {
  * `pipeline-entry.ts` settles it.
  */
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
-  const { pipeline, multi } = parent;
-  if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
+  if (methodOf(parent, 'pipeline') === undefined || methodOf(parent, 'multi') === undefined) return {};
   /** The prototype of the host's pipelines, and our class over it; known with the first pipeline. */
   let host: PipelineMethods | undefined;
   let general: FastPipelineClass | undefined;
@@ -294,8 +292,8 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     if (commandClass === undefined) return 'connection';
     const reason = target.fallbackReason();
     if (reason !== undefined) return reason;
-    if (!isUnpatchedPipelineFunction(parent.pipeline) || !isUnpatchedMultiFunction(parent.multi)) return 'patched';
-    host ??= Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods;
+    if (!areUnpatchedMakers(parent)) return 'patched';
+    host ??= Object.getPrototypeOf((parent.pipeline as AnyFunction).call(client)) as PipelineMethods;
     general ??= fastPipelineClass(host);
     const copied = countOfCopied(client);
     let ofClient = clients.get(client);

@@ -1,10 +1,14 @@
 /** Methods of the host's `Command` class, which its packages export: an APM or an encryption layer replaces them. */
+import { CODES } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { connectAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import { CLUSTER_HOSTS, type ClusterClient, createCluster, warm } from '../helpers/cluster/clients.js';
 import { type Client, type CoalescedClient, HOSTS, type Host } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings(CODES.REPLACED, CODES.UNKNOWN_CLIENT);
 
 const prefix = uniquePrefix('patched-commands');
 

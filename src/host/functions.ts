@@ -1,0 +1,261 @@
+/**
+ * The functions of the host that the fast path stands in for, and how each is reached: as data, and as they are in one
+ * copy of the host. No file is read, no client is made, and nothing is waited for, so nobody sees it.
+ *
+ * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.1–0.4, `built/Redis.js`, `built/redis/event_handler.js`,
+ * `built/DataHandler.js`, `built/resp/decoder.js`; redis-parser 3, `lib/parser.js`.
+ */
+import { EventEmitter } from 'node:events';
+import Module from 'node:module';
+import { digestOf, sourceOf } from './digest.js';
+import { KNOWN_FUNCTIONS } from './known-releases.js';
+import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
+
+/**
+ * By the place that has them. They are compared at the first command of each turn: another one in the place of one of
+ * them means that the host does the work.
+ */
+export const STOOD_IN = {
+  /** Of the class behind what `echo` makes. */
+  command: [
+    ...['initPromise', 'stringifyArguments', 'toWritable', 'transformReply', '_convertValue', '_iterateKeys'],
+    ...['getKeys', 'getSlot', 'setTimeout', '_clearTimers', 'setReplyContext'],
+  ],
+  /** The same class itself. */
+  flags: ['checkFlag', 'getFlagMap'],
+  /** Of the class of what `pipeline()` makes. */
+  pipeline: ['exec', 'execBuffer', 'fillResult', 'sendCommand', 'multi'],
+  /** Of the class of a defined script. */
+  script: ['execute'],
+  /** Of the object that the connect handler makes: ioredis's `DataHandler`. */
+  handler: ['dispatch', 'returnReply', 'returnError', 'handleMonitorReply', 'handleSubscriberReply', 'shiftCommand'],
+  /** Of the object that this one makes: ioredis 6 has a decoder of its own, others have redis-parser. */
+  decoder: ['write', 'execute'],
+  /** What modules export, if they are in Node's cache. Elsewhere nobody can replace them, but in their own bundle. */
+  helpers: ['toArg', 'convertBufferToString', 'wrapMultiResult'],
+  callbacks: ['default'],
+  keys: ['exists', 'getKeyIndexes', 'hasFlag'],
+} as const;
+type Stood = keyof typeof STOOD_IN;
+
+/** Further places whose functions are known: the fast path calls them, or relies on what they do to its entries. */
+export type Place = Stood | 'client' | 'cluster' | 'commander' | 'scriptCommand' | 'listeners';
+
+/** The modules of the last three places, as the host's `Command.js` requires them. */
+const MODULES = {
+  helpers: ['./utils'],
+  callbacks: ['standard-as-callback'],
+  keys: ['@ioredis/commands', '@iovalkey/commands'],
+};
+
+/** The host and users call them, and what layers do around them is seen by all commands. */
+const LAYERED = ['sendCommand', 'connect', 'setStatus', 'disconnect', 'end', 'duplicate', 'monitor'];
+const ON_EMITTERS: Partial<Record<Place, true>> = { client: true, cluster: true };
+/** Nothing relies on them; minifiers change the first one. */
+export const IGNORED = ['constructor', 'parseOptions'];
+
+/** Whether a function is of a known release: what a release has in this place under this name. */
+export function isKnown(place: Place, name: string, method: unknown): method is AnyFunction {
+  if (typeof method !== 'function') return false;
+  const source = sourceOf(method as AnyFunction);
+  const key = `${place}.${name}`;
+  // Clients of BullMQ define a hundred methods of one text.
+  const last = lastKnown.get(key);
+  if (source === last) return true;
+  const known = digestsFor(place, name)?.includes(digestOf(method as AnyFunction, source)) === true;
+  if (known) lastKnown.set(key, source);
+  return known;
+}
+const lastKnown = new Map<string, string>();
+
+function digestsFor(place: Place, name: string): string | undefined {
+  const functions = KNOWN_FUNCTIONS[place];
+  return functions !== undefined && Object.hasOwn(functions, name) ? functions[name] : undefined;
+}
+
+/** The objects of one copy of the host that have its functions, by place. */
+export type Holders = Partial<Record<Place, object>>;
+
+/** The first function that is of no known release, `command.toWritable`; undefined if all are. */
+export function firstUnknown(holders: Holders): string | undefined {
+  for (const [place, holder] of Object.entries(holders) as [Place, object][]) {
+    for (const [name, { value, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
+      const method: unknown = value ?? get;
+      if (typeof method !== 'function' || IGNORED.includes(name) || isKnown(place, name, method)) continue;
+      // Node's own are part of the class.
+      if (place in ON_EMITTERS && name in EventEmitter.prototype) continue;
+      // Methods of classes have no prototype, functions that users put somewhere have one.
+      const isUsers = Object.hasOwn(method, 'prototype') && get === undefined;
+      const mayBe = digestsFor(place, name) !== undefined ? LAYERED.includes(name) && place in ON_EMITTERS : isUsers;
+      if (!mayBe || !(isUsers || wrapsKnown(place, name, method as AnyFunction))) return `${place}.${name}`;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Whether a method has a known one within it: New Relic 13, and Sentry 11 with ioredis before 5.11, put the code of a
+ * method into a function within it, around which they publish what happens.
+ */
+export function wrapsKnown(place: Place, name: string, method: AnyFunction): boolean {
+  const source = sourceOf(method);
+  return [...source.matchAll(/\bfunction\b\s*/g)].some(({ index, 0: { length } }) => {
+    const own = name + throughBlock(source, index).slice(length);
+    return digestsFor(place, name)?.includes(digestOf(method, own)) === true;
+  });
+}
+
+/** The text from `start` to the end of the first block in it. */
+function throughBlock(text: string, start: number): string {
+  let depth = 0;
+  for (let end = text.indexOf('{', start); end >= 0 && end < text.length; end += 1) {
+    if (text[end] === '{') depth += 1;
+    else if (text[end] === '}') depth -= 1;
+    if (depth === 0) return text.slice(start, end + 1);
+  }
+  return '';
+}
+
+const prototypeOf = (object: unknown) => (object === undefined ? undefined : (Object.getPrototypeOf(object) as object));
+
+/** What can be reached from a class of clients or Clusters without calling more of it than the makers of commands. */
+export function reachClass(prototype: object, commandClass: HostCommandClass, isCluster: boolean): Holders {
+  const { echo, call, defineCommand, addBuiltinCommand, pipeline, multi } = prototype as Record<string, AnyFunction>;
+  return {
+    [isCluster ? 'cluster' : 'client']: prototype,
+    commander: { echo, call, defineCommand, addBuiltinCommand, pipeline, multi },
+    command: commandClass.prototype,
+    flags: commandClass,
+  };
+}
+
+interface Defining {
+  script: AnyFunction;
+  scriptsSet: { script: object & { Command: { prototype: object } } };
+}
+
+/** What its known methods make, which are called on a stand-in for a client. */
+export function reachMade(prototype: object, isCluster: boolean): Holders {
+  const { pipeline, defineCommand } = prototype as Record<string, AnyFunction>;
+  const client = { isCluster, options: {}, scriptsSet: {}, addedBuiltinSet: new Set(), script: undefined };
+  const made = prototypeOf(pipeline?.call(client));
+  defineCommand?.call(client, 'script', { lua: 'return 1', numberOfKeys: 0 });
+  const { script, scriptsSet } = client as unknown as Defining;
+  return {
+    pipeline: made as object,
+    script: prototypeOf(scriptsSet.script) as object,
+    scriptCommand: scriptsSet.script.Command.prototype,
+    listeners: { script },
+  };
+}
+
+/** A connection that was never opened: the host's own objects and listeners on a stand-in for a client. */
+export interface Unopened {
+  readonly client: HostClient & Record<string, unknown>;
+  readonly listeners: Readonly<Record<'connect' | 'close' | 'data', AnyFunction>>;
+  readonly handler: object;
+  readonly decoder: object;
+}
+
+/** What the constructors of ioredis's `DataHandler`, of its decoder and of redis-parser assign to themselves. */
+const ASSIGNED = { handler: ['redis'], decoder: ['onReply', 'returnReply'] };
+
+function noop(): void {}
+const never = () => new Promise<never>(noop);
+
+/**
+ * Runs the host's own `connect` and connect handler on a stand-in for a client, up to where a server would be asked.
+ *
+ * Host: the connector's promise is used through `then` alone, so one that answers at once makes all of this one step.
+ * Nothing keeps `DataHandler` and decoder, which are met as they assign a field, through an accessor that all objects
+ * inherit during that step.
+ *
+ * @param connect - the class's own, without layers.
+ */
+export function openNothing(prototype: object, connect: AnyFunction, options: object): Unopened {
+  const listeners: Record<string, AnyFunction> = {};
+  const listen = (name: string, listener: AnyFunction) => {
+    listeners[name] = listener;
+  };
+  const stream = { connecting: true, writable: true, once: listen, on: listen, prependListener: listen, resume: noop };
+  const { resetCommandQueue, resetOfflineQueue } = prototype as Record<string, AnyFunction>;
+  const client = {
+    ...{ status: 'wait', connectionEpoch: 0, retryAttempts: 0, isCluster: false, resetCommandQueue, resetOfflineQueue },
+    ...{ once: noop, removeListener: noop, silentEmit: noop, emit: noop, flushQueue: noop, listeners: () => [] },
+    ...{ client: never, hello: never, _readyCheck: noop, recoverFromFatalError: noop, clearSocketTimeout: noop },
+    options: { db: 0, enableReadyCheck: true, disableClientInfo: true, ...options },
+    // biome-ignore lint/suspicious/noThenProperty: the host uses what a connector returns as a promise
+    connector: { connect: () => ({ then: (opened: AnyFunction) => opened.call(undefined, stream) }) },
+    setStatus(status: string) {
+      this.status = status;
+    },
+  };
+  resetOfflineQueue?.call(client);
+  connect.call(client);
+  const met = new Map<string, object>();
+  const traps = Object.entries(ASSIGNED).flatMap(([what, names]) => names.map((name) => [what, name] as const));
+  for (const [what, name] of traps) {
+    Object.defineProperty(Object.prototype, name, {
+      configurable: true,
+      set(this: object, value: unknown) {
+        if (Object.getPrototypeOf(this) !== Object.prototype) met.set(what, this);
+        Object.defineProperty(this, name, { value, writable: true, configurable: true, enumerable: true });
+      },
+    });
+  }
+  try {
+    void listeners.connect?.call(stream);
+  } finally {
+    for (const [, name] of traps) Reflect.deleteProperty(Object.prototype, name);
+  }
+  return { client, listeners, handler: met.get('handler'), decoder: met.get('decoder') } as unknown as Unopened;
+}
+
+/** What a connection has that the host opens. */
+export function reachConnection({ handler, decoder, listeners }: Unopened): Holders {
+  return {
+    handler: prototypeOf(handler) as object,
+    decoder: prototypeOf(decoder) as object,
+    listeners: {
+      ...listeners,
+      ...Object.fromEntries(Object.entries(decoder).filter(([, of]) => typeof of === 'function')),
+    },
+  };
+}
+
+/** What modules of the host export. */
+export function reachModules(commandClass: HostCommandClass): Holders {
+  const { cache } = Module.createRequire(process.execPath);
+  const file = Object.keys(cache).find(
+    (path) => path.endsWith('Command.js') && cache[path]?.exports?.default === commandClass,
+  );
+  if (file === undefined) return {};
+  const { resolve } = Module.createRequire(file);
+  const exportsOf = (name: string): [object] | [] => {
+    try {
+      return [cache[resolve(name)]?.exports as object];
+    } catch {
+      return [];
+    }
+  };
+  return Object.fromEntries(
+    Object.entries(MODULES).flatMap(([place, names]) =>
+      names.flatMap(exportsOf).flatMap((each) => (each ? [[place, each]] : [])),
+    ),
+  );
+}
+
+/** Tells which of the functions that are stood in for is another one than now. */
+export function watch(all: Holders): () => string | undefined {
+  const watched = (Object.entries(STOOD_IN) as [Stood, readonly string[]][]).flatMap(([place, names]) => {
+    const holder = all[place] as Record<string, unknown> | undefined;
+    if (holder === undefined) return [];
+    return names.flatMap((name) =>
+      name in holder ? [{ holder, name, method: holder[name], title: `${place}.${name}` }] : [],
+    );
+  });
+  return () => {
+    for (const { holder, name, method, title } of watched) if (holder[name] !== method) return title;
+    return undefined;
+  };
+}
