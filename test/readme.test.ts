@@ -9,7 +9,7 @@ const LONGEST = 241;
 
 /** What users read; the rest is for developers, or reference that is generated. */
 const USER_DOCUMENTS = 'api production recipes caching guarantees packages testing compatibility'.split(' ');
-const MOST_WORDS = 12_350;
+const MOST_WORDS = 12_400;
 /** What is measured, as tables that nobody reads through. */
 const TABLES = ['bench/TARGETS.md', 'bench/results/README.md'];
 /** Those of results come and go with what is measured. */

@@ -54,9 +54,9 @@ export function copyOf(client: object): HostCopy | UnknownClient {
   const prototype = hostPrototype(client) ?? (Object.getPrototypeOf(client) as object);
   const found = proven.get(prototype);
   const isCluster = isHostCluster(client);
-  const commandClass = found?.commandClass ?? commandClassOf(client);
+  const commandClass = commandClassOf(client);
   if (commandClass === undefined) return unknownClient(prototype, 'commander.echo');
-  if (found !== undefined) {
+  if (found?.commandClass === commandClass) {
     const differs = firstUnknown({ [isCluster ? 'cluster' : 'client']: prototype });
     return differs === undefined ? found : unknownClient(prototype, differs);
   }

@@ -182,9 +182,9 @@ describe('a client that was changed as it was loaded gets the cork', () => {
   });
 });
 
-it('the peer dependency takes what is known, and every later release', async () => {
+it('the peer dependency refuses no release: the entries say what they need', async () => {
   const { peerDependencies } = JSON.parse(readFileSync(join(SRC, '../package.json'), 'utf8'));
-  expect(peerDependencies.ioredis).toBe('>=5.0.0');
+  expect(peerDependencies.ioredis).toBe('*');
 });
 
 describe('an unknown client', () => {

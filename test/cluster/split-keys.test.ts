@@ -15,7 +15,7 @@ import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings('COALESCE_WARN_AUTO_PIPELINING');
+expectWarnings('COALESCE_WARN_AUTO_PIPELINING', 'COALESCE_WARN_REPLACED');
 
 const reason = new Error('the caller has gone');
 const SPLIT = { splitKeys: true };

@@ -4,7 +4,7 @@ import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.CORK, CODES.AUTO_PIPELINING, CODES.BLOCKING);
+expectWarnings(CODES.UNKNOWN_CLIENT, CODES.AUTO_PIPELINING, CODES.BLOCKING);
 
 const prefix = uniquePrefix('warnings');
 
@@ -58,8 +58,8 @@ it('unexpected internals warn once, for any number of clients', async () => {
     // A function says itself when turns are sent, however slow they are.
     coalesce(new odd(redisUrl(), { lazyConnect: true }) as Client, { schedule: (flush) => void setImmediate(flush) }),
   );
-  expect(await warned()).toEqual([CODES.CORK]);
-  expect(warnings[0]?.message).toContain('echo() was replaced');
+  expect(await warned()).toEqual([CODES.UNKNOWN_CLIENT]);
+  expect(warnings[0]?.message).toContain('commander.echo was changed');
   // What it says holds: corked, and not encoded by the fast path.
   const [client] = clients as CoalescedClient[] as [CoalescedClient];
   await client.connect();

@@ -9,7 +9,7 @@ import { type RedisServer, startServer } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings('COALESCE_WARN_CORK', 'COALESCE_WARN_AUTO_PIPELINING');
+expectWarnings('COALESCE_WARN_UNKNOWN_CLIENT', 'COALESCE_WARN_AUTO_PIPELINING');
 
 /** What must not come to light, each under the name it is searched by. */
 const SECRETS = {
