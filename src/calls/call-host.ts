@@ -1,7 +1,7 @@
 import { debugFallback } from '../channels.js';
-import type { ArgumentsSoFar } from '../core/arguments.js';
 import type { CallTarget } from '../core/call-target.js';
 import { CODES, warnOnce } from '../errors.js';
+import type { ArgumentsSoFar } from '../host/arguments.js';
 import { isCommandMethod } from '../host/probe.js';
 import { isUnpatchedScriptMethod } from '../host/script.js';
 import type { AnyFunction } from '../host/types.js';

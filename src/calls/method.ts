@@ -1,6 +1,6 @@
-import { Fallback } from '../core/arguments.js';
 import { type CallTarget, callTargetOf } from '../core/call-target.js';
 import type { Sender } from '../core/sender.js';
+import { Fallback } from '../host/arguments.js';
 import type { AnyFunction } from '../host/types.js';
 import { callHost, countFallback } from './call-host.js';
 

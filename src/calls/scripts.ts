@@ -1,7 +1,7 @@
 import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/fast-commands.js';
-import { type ArgumentsSoFar, Fallback, holdsArray, type Prepared, prefixedKey } from '../core/arguments.js';
 import type { CallTarget } from '../core/call-target.js';
 import { Sender } from '../core/sender.js';
+import { type ArgumentsSoFar, Fallback, holdsArray, type Prepared, prefixedKey } from '../host/arguments.js';
 import type { ArgumentTransformer } from '../host/command-class.js';
 import { type HostScript, isNoScript, isUnpatchedScriptMethod, LoadedScript, scriptCommand } from '../host/script.js';
 import type { AnyFunction, HostClient } from '../host/types.js';

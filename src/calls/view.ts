@@ -1,8 +1,8 @@
 import { FAST_COMMANDS } from '../commands/fast-commands.js';
-import { type ArgumentsSoFar, Fallback } from '../core/arguments.js';
 import { callTargetOf } from '../core/call-target.js';
 import type { Call } from '../core/features.js';
 import type { Coalesced, Coalescer } from '../handle.js';
+import { type ArgumentsSoFar, Fallback } from '../host/arguments.js';
 import { isRejected } from '../host/command-class.js';
 import { aroundExec } from '../host/pipeline.js';
 import { dropUnsent } from '../host/state.js';

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { DataListener } from '../host/data-listener.js';
 import { keep } from '../host/read-in-place.js';
 import { inSubscriberMode, isLayered, makeOptionsFast, replyModeOf } from '../host/state.js';
 import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
@@ -7,7 +8,6 @@ import { MEANING_LENGTH } from '../resp/error-meaning.js';
 import { LineByLine } from '../resp/line-by-line.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { DataListener } from './data-listener.js';
 import { Entry, entryOf } from './entry.js';
 import type { Incoming } from './features.js';
 import { HostReplies, MINUS, PUSH } from './host-replies.js';

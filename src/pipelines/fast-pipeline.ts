@@ -6,10 +6,10 @@ import {
   methodsNamed,
   UNLISTED,
 } from '../commands/fast-commands.js';
-import { areEncodable, Fallback, prepareArguments } from '../core/arguments.js';
 import { type CallTarget, callTargetOf } from '../core/call-target.js';
 import { variantOf } from '../core/entry.js';
 import type { Outgoing } from '../core/outgoing.js';
+import { areEncodable, Fallback, prepareArguments } from '../host/arguments.js';
 import { argumentTransformerOf, settlesLate } from '../host/command-class.js';
 import type { EntryContext } from '../host/command-facade.js';
 import {

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type InPlaceReader, shareReadBuffer, unshareReadBuffer } from '../host/read-in-place.js';
-import type { AnyFunction } from '../host/types.js';
+import { type InPlaceReader, shareReadBuffer, unshareReadBuffer } from './read-in-place.js';
+import type { AnyFunction } from './types.js';
 
 /**
  * Takes the place of the host's `data` listener on one stream. Bytes come by `data`, or by `readInPlace` where a socket

@@ -1,9 +1,9 @@
 import { type FastCommand, KEY_POSITIONS } from '../commands/fast-commands.js';
-import { type ArgumentTransformer, HOST_ONLY, runTransformer, withTransformation } from '../host/command-class.js';
-import type { HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallbackReason } from '../stats.js';
 import { flatOf } from '../util/values.js';
+import { type ArgumentTransformer, HOST_ONLY, runTransformer, withTransformation } from './command-class.js';
+import type { HostCommandClass } from './types.js';
 
 /** The arguments of a call as far as they were read. User code in them runs once per call, as on a plain client. */
 export interface ArgumentsSoFar {
