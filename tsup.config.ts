@@ -60,7 +60,7 @@ const forOthers: Options = {
   entry: modules,
   format: ['esm'],
   splitting: true,
-  outDir: 'dist/esm',
+  outDir: 'dist/bundler',
   clean: true,
   noExternal: ['debug'],
   esbuildPlugins: [importBuiltins],

@@ -113,7 +113,7 @@ async function measure({ settings, keys, keeper, signal }: Run, client: Client):
     }
   };
   const redisBefore = await redisCpuUs(keeper);
-  const time = AbortSignal.timeout((seconds / ROUNDS) * 1000);
+  const time = AbortSignal.timeout(Math.ceil((seconds * 1000) / ROUNDS));
   const cpuBefore = process.cpuUsage();
   const start = performance.now();
   await Promise.all(Array.from({ length: concurrency }, (_, caller) => call(caller))).catch((error: Error) => {

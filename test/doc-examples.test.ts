@@ -45,6 +45,8 @@ const GIVEN = `
     export function MessagePattern(pattern: string): MethodDecorator;
   }
   declare namespace jest { function mock(name: string, make?: () => unknown): void; }
+  declare const vi: typeof import('vitest').vi;
+  declare const mock: typeof import('node:test').mock;
 `;
 
 type Example = { readonly document: string; readonly line: number; readonly code: string };

@@ -1,7 +1,8 @@
 // Writes the entries to dist/cjs, which tsup built. Node loads these for a require() and for an `import` alike, so a
 // program that does both has one copy of the package; whatever copies or compiles what Node loads finds the same files,
 // by `import`s and calls of require() that can be read. Bundlers, which set the condition "module", and Vitest, which
-// sets "development" alone, take the ES modules in dist/esm: see "exports" in package.json.
+// sets "development" alone, take the ES modules in dist/bundler: see "exports" in package.json. Node itself always sets
+// "node-addons", so `node --conditions=development` loads what Node loads.
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -53,7 +54,7 @@ write('register.js', "import './register.cjs';");
 for (const file of ['register.d.ts', 'cjs/register.d.cts']) write(file, 'export {};');
 // Without "type": these files are for compilers alone, so Nitro compiles them, rather than to copy them and let Node
 // load others.
-write('esm/package.json', JSON.stringify({ sideEffects: false }));
+write('bundler/package.json', JSON.stringify({ sideEffects: false }));
 
 function commonJs({ file, call }, hasDefault) {
   // Both ioredis's and @fastify/redis's own module is its default export with the named exports on it:

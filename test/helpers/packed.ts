@@ -27,7 +27,7 @@ export interface Project {
   readonly folder: string;
   write(file: string, text: string): Promise<void>;
   /** Runs a program that prints one line of JSON; its arguments are the URL of a server and a prefix for keys. */
-  run(file: string): Promise<unknown>;
+  run(file: string, flagsOfNode?: readonly string[]): Promise<unknown>;
 }
 
 export async function packPackage(): Promise<PackedPackage> {
@@ -94,7 +94,7 @@ async function createProject(folder: string, tarball: string, dependencies: read
   const project: Project = {
     folder,
     write: (file, text) => writeFile(join(folder, file), text),
-    run: (file) => runProgram(join(folder, file)),
+    run: (file, flags) => runProgram(join(folder, file), flags),
   };
   await project.write('package.json', JSON.stringify({ name: 'project', private: true }));
   return project;
@@ -107,8 +107,8 @@ export async function linkPackage(folder: string, name: string, source = name): 
   await symlink(join(ROOT, 'node_modules', source), link, 'dir');
 }
 
-export async function runProgram(file: string): Promise<unknown> {
-  const { stdout } = await run(process.execPath, [file, redisUrl(), uniquePrefix('package')], {
+export async function runProgram(file: string, flagsOfNode: readonly string[] = []): Promise<unknown> {
+  const { stdout } = await run(process.execPath, [...flagsOfNode, file, redisUrl(), uniquePrefix('package')], {
     cwd: dirname(file),
     timeout: 15_000,
   });

@@ -46,7 +46,7 @@ async function loadedBy(file: string, found = new Map<string, string>()): Promis
 }
 
 describe('the built entry', () => {
-  it.each(['cork.cjs', 'esm/cork.js'])(
+  it.each(['cork.cjs', 'bundler/cork.js'])(
     '%s loads src/cork, how options are checked, and a part of src/util, and nothing but Node',
     async (entry) => {
       const loaded = await loadedBy(join(dist, entry));
@@ -120,7 +120,7 @@ it('two copies cork a stream once, and each takes off what the other has put on'
     `const { Redis } = require('ioredis');
      const common = require('ioredis-coalesce/cork');
      (async () => {
-       const esm = await import('./node_modules/ioredis-coalesce/dist/esm/cork.js');
+       const esm = await import('./node_modules/ioredis-coalesce/dist/bundler/cork.js');
        const client = new Redis(process.argv[2]);
        await client.ping();
        const { stream } = client;

@@ -45,7 +45,7 @@ test('the package holds the build, its documents, the dashboard and the alert ru
   expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', ...docs, 'package.json'].sort());
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: object };
   const named = JSON.stringify(exports).match(/(?<=".\/)dist\/[^"]+/g);
-  expect(named).toHaveLength(34);
+  expect(named).toHaveLength(39);
   expect(packed.files).toEqual(expect.arrayContaining(named as string[]));
 });
 
@@ -79,14 +79,14 @@ test('the classes have the names that they are imported by, in each form of the 
   const show = 'console.log(JSON.stringify([Redis.name, Cluster.name, Redis.createClient.name]))';
   await project.write('names.mjs', `import { Cluster, Redis } from 'ioredis-coalesce'; ${show}`);
   await project.write('names.cjs', `const { Cluster, Redis } = require('ioredis-coalesce'); ${show}`);
-  const bundled = join(project.folder, 'node_modules/ioredis-coalesce/dist/esm/index.js');
+  const bundled = join(project.folder, 'node_modules/ioredis-coalesce/dist/bundler/index.js');
   await project.write('names-bundled.mjs', `import { Cluster, Redis } from ${JSON.stringify(bundled)}; ${show}`);
   for (const file of ['names.mjs', 'names.cjs', 'names-bundled.mjs']) {
     expect(await project.run(file)).toEqual(['Redis', 'Cluster', 'createClient']);
   }
 });
 
-test('an ES module imports the class and coalesce()', async () => {
+test.each(['node', 'development'])('an ES module imports the class and coalesce(): %s', async (condition) => {
   await project.write(
     'esm.mjs',
     `import { createRequire } from 'node:module';
@@ -112,7 +112,7 @@ test('an ES module imports the class and coalesce()', async () => {
      redis.disconnect();
      wrapped.disconnect();`,
   );
-  expect(await project.run('esm.mjs')).toEqual({
+  expect(await project.run('esm.mjs', [`--conditions=${condition}`])).toEqual({
     value: 'v',
     batches: true,
     same: true,
@@ -152,7 +152,7 @@ test('two copies of the package in one process, as beside a bundle, work on the 
      const warnings = [];
      process.on('warning', ({ code }) => warnings.push(code));
      (async () => {
-       const esm = await import('./node_modules/ioredis-coalesce/dist/esm/coalesce.js');
+       const esm = await import('./node_modules/ioredis-coalesce/dist/bundler/coalesce.js');
        const found = { copies: esm.coalesce === common.coalesce ? 1 : 2 };
        for (const [name, first, second] of [['esm first', esm, common], ['cjs first', common, esm]]) {
          const client = first.coalesce(new Plain(url), { maxBatchSize: 7 });
@@ -197,7 +197,7 @@ test('two copies of the metrics add to one registry', async () => {
      const { coalesce } = require('ioredis-coalesce/coalesce');
      const common = require('ioredis-coalesce/prometheus');
      (async () => {
-       const esm = await import('./node_modules/ioredis-coalesce/dist/esm/prometheus.js');
+       const esm = await import('./node_modules/ioredis-coalesce/dist/bundler/prometheus.js');
        const clients = ['a', 'b'].map(() => coalesce(new Redis(process.argv[2])));
        common.collectMetrics(clients[0], { labels: { client: 'a' } });
        esm.collectMetrics(clients[1], { labels: { client: 'b' } });

@@ -238,7 +238,7 @@ describe('every client of the process', () => {
 
   it.each([
     ['the package', 'ioredis-coalesce'],
-    ['another copy of it, as in a bundle', './node_modules/ioredis-coalesce/dist/esm/index.js'],
+    ['another copy of it, as in a bundle', './node_modules/ioredis-coalesce/dist/bundler/index.js'],
   ])('stays as code has made it, where code decides by %s', async (_, from) => {
     // Host: a plain monitor is upset by lines of others that come too early.
     const server = await startServer();
