@@ -1,8 +1,9 @@
 /**
  * What a function of the host is known by: its own text, in the memory of this process (`known-releases.ts`). Bundlers
  * and APMs print a text anew, so what they choose themselves does not count: comments, blanks, parentheses, commas,
- * quotes, numbers and underscores of bindings. A minifier leaves no indented lines, and little but names of properties:
- * such a text is known by how often it has each of them, and what it does is proven as of any other (`proof.ts`).
+ * quotes, line ends in strings, empty blocks, and the numbers and underscores of bindings. A minifier leaves no indented
+ * lines, and little but names of properties: such a text is known by how often it has each of them, and what it does is
+ * proven as of any other (`proof.ts`).
  */
 import { createHash } from 'node:crypto';
 import type { AnyFunction } from './types.js';
@@ -14,10 +15,13 @@ const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|[^:'"`])\/\/.*$/gm;
 const PRINTED: readonly (readonly [found: RegExp, alike: string])[] = [
   [COMMENTS, ''],
   [/\bvoid 0\b/g, 'undefined'],
+  [/\breturn undefined\b/g, 'return'],
+  [/\\[rn]/g, ''],
   [/\b1e3\b/g, '1000'],
   [/\b(\w+): *\1\b/g, '$1'],
   [/['"`]\s*\+\s*['"`]/g, ''],
-  [/[\s(),;'"`\\]+|\b_(?=[A-Z])|(?<=[A-Za-z_])\$?\d+\b/g, ''],
+  [/\{\s*\}/g, ''],
+  [/[\s(),;'"`\\]+|\b_(?=[A-Z])|(?<=[A-Za-z_])(?:\d*\$[\da-z]+|\d+)\b/g, ''],
 ];
 const NAMES = /(?<!\.)\??\.#?([A-Za-z_$][\w$]*)|#\w+|\b(?:async|await)\b/g;
 /** Names that are not counted: those of imports in bundles, and what webpack and rollup put into `Pipeline#exec`. */
@@ -30,8 +34,10 @@ function digest(...parts: unknown[]): string {
 
 /** The digest of a function's text; of a native or bound function, or of a Proxy, it means nothing. */
 export function digestOf(method: AnyFunction, source = sourceOf(method)): string {
-  return /\n[ \t]|\[native code\]/.test(source) ? textDigest(source) : namesDigest(method, source);
+  return isMinified(source) ? namesDigest(method, source) : textDigest(source);
 }
+
+export const isMinified = (source: string) => !/\n[ \t]|\[native code\]/.test(source);
 
 export function textDigest(source: string): string {
   return digest(

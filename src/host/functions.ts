@@ -7,7 +7,7 @@
  */
 import { EventEmitter } from 'node:events';
 import Module from 'node:module';
-import { digestOf, sourceOf } from './digest.js';
+import { digestOf, isMinified, sourceOf } from './digest.js';
 import { KNOWN_FUNCTIONS } from './known-releases.js';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
 
@@ -54,11 +54,15 @@ const ON_EMITTERS: Partial<Record<Place, true>> = { client: true, cluster: true 
 /** Nothing relies on them; minifiers change the first one. */
 export const IGNORED = ['constructor', 'parseOptions'];
 
+/** Minifiers put two other functions into it, each in its own way; what it does is proven (`proof.ts`). */
+const INLINING = 'listeners.close';
+
 /** Whether a function is of a known release: what a release has in this place under this name. */
 export function isKnown(place: Place, name: string, method: unknown): method is AnyFunction {
   if (typeof method !== 'function') return false;
   const source = sourceOf(method as AnyFunction);
   const key = `${place}.${name}`;
+  if (key === INLINING && isMinified(source)) return true;
   // Clients of BullMQ define a hundred methods of one text.
   const last = lastKnown.get(key);
   if (source === last) return true;
