@@ -67,9 +67,9 @@ function commonJs({ file, call }, hasDefault) {
 }
 
 /**
- * A function that loads the entry, or throws what is wrong with a peer: Node 20 reports what an imported CommonJS module
- * throws twice, to import() and as an unhandled rejection. Where the manifest of a peer cannot be read, as where a test
- * puts another module in its place, the peer is taken as it is.
+ * A function that loads the entry, or throws what is wrong with a peer: Node 20 reports what an imported CommonJS
+ * module throws twice, to import() and as an unhandled rejection. Where the manifest of a peer cannot be read, as where
+ * a test puts another module in its place, the peer is taken as it is.
  */
 function guarded(entry, peers) {
   const needs = Object.entries(peers).map(([name, { versions, or = '', ...peer }]) => {

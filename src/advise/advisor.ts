@@ -78,7 +78,7 @@ interface Context {
 }
 const context = new AsyncLocalStorage<Context>();
 
-/** The share of its time that a process gives to the advisor; what it gives at first, and later at once, in milliseconds. */
+/** The share of its time that a process gives to the advisor; what it gives at first, and later at once, in ms. */
 const SHARE = 0.05;
 const FIRST_MS = 400;
 const BURST_MS = 10;
