@@ -37,7 +37,10 @@ export function digestOf(method: AnyFunction, source = sourceOf(method)): string
   return isMinified(source) ? namesDigest(method, source) : textDigest(source);
 }
 
-export const isMinified = (source: string) => !/\n[ \t]|\[native code\]/.test(source);
+/** Bun compiles modules anew, and shows that text. */
+const isBun = process.versions.bun !== undefined;
+
+export const isMinified = (source: string) => isBun || !/\n[ \t]|\[native code\]/.test(source);
 
 export function textDigest(source: string): string {
   return digest(
