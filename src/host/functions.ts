@@ -7,6 +7,7 @@
  */
 import { EventEmitter } from 'node:events';
 import Module from 'node:module';
+import { deprecate } from 'node:util';
 import { digestOf, isMinified, sourceOf } from './digest.js';
 import { KNOWN_FUNCTIONS } from './known-releases.js';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
@@ -57,12 +58,16 @@ export const IGNORED = ['constructor', 'parseOptions'];
 /** Minifiers put two other functions into it, each in its own way; what it does is proven (`proof.ts`). */
 const INLINING = 'listeners.close';
 
+/** The text of what `util.deprecate()` returns, which each run time writes otherwise; the host's `execBuffer` is one. */
+const DEPRECATED = sourceOf(deprecate(() => {}, '') as AnyFunction);
+
 /** Whether a function is of a known release: what a release has in this place under this name. */
 export function isKnown(place: Place, name: string, method: unknown): method is AnyFunction {
   if (typeof method !== 'function') return false;
   const source = sourceOf(method as AnyFunction);
   const key = `${place}.${name}`;
   if (key === INLINING && isMinified(source)) return true;
+  if (name === 'execBuffer' && source === DEPRECATED) return true;
   // Clients of BullMQ define a hundred methods of one text.
   const last = lastKnown.get(key);
   if (source === last) return true;
