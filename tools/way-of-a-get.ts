@@ -1,6 +1,6 @@
 /**
- * Prints how many files and functions of `src/` a command passes, from the call to its value, on a warm connection: what
- * a reader has to follow. By V8's precise coverage, which counts calls. Fails if a way has become longer.
+ * Prints how many files and functions of `src/` a command passes, from the call to its value, on a warm connection:
+ * what a reader has to follow. By V8's precise coverage, which counts calls. Fails if a way has become longer.
  *
  * `npm run way [-- <part of a name>]`: with the functions of the first way, or of the one that is named.
  */

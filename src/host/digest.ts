@@ -1,9 +1,9 @@
 /**
  * What a function of the host is known by: its own text, in the memory of this process (`known-releases.ts`). Bundlers
  * and APMs print a text anew, so what they choose themselves does not count: comments, blanks, parentheses, commas,
- * quotes, line ends in strings, empty blocks, and the numbers and underscores of bindings. A minifier leaves no indented
- * lines, and little but names of properties: such a text is known by how often it has each of them, and what it does is
- * proven as of any other (`proof.ts`).
+ * quotes, line ends in strings, empty blocks, and the numbers and underscores of bindings. A minifier leaves no
+ * indented lines, and little but names of properties: such a text is known by how often it has each of them, and what
+ * it does is proven as of any other (`proof.ts`).
  */
 import { createHash } from 'node:crypto';
 import type { AnyFunction } from './types.js';

@@ -58,7 +58,7 @@ export const IGNORED = ['constructor', 'parseOptions'];
 /** Minifiers put two other functions into it, each in its own way; what it does is proven (`proof.ts`). */
 const INLINING = 'listeners.close';
 
-/** The text of what `util.deprecate()` returns, which each run time writes otherwise; the host's `execBuffer` is one. */
+/** The text of what this run time's `util.deprecate()` returns; the host's `execBuffer` is such a function. */
 const DEPRECATED = sourceOf(deprecate(() => {}, '') as AnyFunction);
 
 /** Whether a function is of a known release: what a release has in this place under this name. */
