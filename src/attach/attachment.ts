@@ -79,10 +79,10 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
 
   /**
    * Why no command can take the fast path, if others have replaced what of the host it stands in for. Looked at by the
-   * first command of a batch.
+   * first command of a batch, or of the calls that wait for a reply from memory.
    */
-  protected replacedReason(batch?: { readonly commands: number }): 'patched' | undefined {
-    if (batch === undefined || batch.commands === 0) {
+  protected replacedReason(outgoing?: Outgoing): 'patched' | undefined {
+    if (outgoing === undefined || (outgoing.batch.commands === 0 && !outgoing.reads?.waits)) {
       const replaced = this.copy.changed();
       if (replaced !== this.#replaced) this.#warnOf(replaced);
     }

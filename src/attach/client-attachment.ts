@@ -109,7 +109,7 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   outgoingFor(_command?: FastCommand, _key?: unknown, mayBeSeen = false): Outgoing | FallbackReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    const reason = connection.fallbackReason() ?? this.replacedReason(connection.outgoing.batch);
+    const reason = connection.fallbackReason() ?? this.replacedReason(connection.outgoing);
     return reason === undefined || (mayBeSeen && this.#isSeenOnly(reason)) ? connection.outgoing : reason;
   }
 
@@ -124,7 +124,7 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   #isSeenOnly(reason: FallbackReason): boolean {
     const { connection } = this;
     if (connection === undefined || !canBeObserved(connection, reason)) return false;
-    return this.replacedReason(connection.outgoing.batch) === undefined;
+    return this.replacedReason(connection.outgoing) === undefined;
   }
 
   get blockedBy(): string | undefined {

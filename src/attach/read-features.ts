@@ -45,6 +45,10 @@ export class ReadFeatures implements Reads {
     if (shareReads || cache) this.#shared = new SharedReads(outgoing.transaction);
   }
 
+  get waits(): boolean {
+    return this.incoming?.hasDeferred ?? false;
+  }
+
   /** A call that reads past the cache is sent without asking: its answer is kept all the same. */
   lookUp(variant: CommandVariant, args: readonly unknown[], call: Call | undefined): Answer | undefined {
     const asks = this.incoming !== undefined && variant.command.cacheable && call?.cache !== false;

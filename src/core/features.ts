@@ -26,6 +26,8 @@ export type Answer = object;
 export interface Reads {
   /** Follows the bytes that come; undefined if no feature needs that. */
   readonly incoming: Incoming | undefined;
+  /** Whether calls of this turn wait for a reply that a feature has. */
+  readonly waits: boolean;
   /** Looks for a reply before a call is admitted. A read with one is passed to `send` at once. */
   lookUp(variant: CommandVariant, args: readonly unknown[], call: Call | undefined): Answer | undefined;
   /** Hands the entry to `Outgoing#enqueue`, at once or later, or settles it without. */

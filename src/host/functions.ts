@@ -64,8 +64,9 @@ const DEPRECATED = sourceOf(deprecate(() => {}, '') as AnyFunction);
 /** Whether a function is of a known release: what a release has in this place under this name. */
 export function isKnown(place: Place, name: string, method: unknown): method is AnyFunction {
   if (typeof method !== 'function') return false;
-  const source = sourceOf(method as AnyFunction);
   const key = `${place}.${name}`;
+  if (knownAs.get(method) === key) return true;
+  const source = sourceOf(method as AnyFunction);
   if (key === INLINING && isMinified(source)) return true;
   if (name === 'execBuffer' && source === DEPRECATED) return true;
   // Clients of BullMQ define a hundred methods of one text.
@@ -73,8 +74,11 @@ export function isKnown(place: Place, name: string, method: unknown): method is 
   if (source === last) return true;
   const known = digestsFor(place, name)?.includes(digestOf(method as AnyFunction, source)) === true;
   if (known) lastKnown.set(key, source);
+  // Not those of scripts, of which each client of BullMQ has a hundred.
+  if (known && place !== 'listeners') knownAs.set(method, key);
   return known;
 }
+const knownAs = new WeakMap<object, string>();
 const lastKnown = new Map<string, string>();
 
 function digestsFor(place: Place, name: string): string | undefined {
