@@ -64,7 +64,7 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
 
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 /** Label names that clients cannot have. */
-const OWN_LABELS: readonly string[] = ['path', 'reason', 'ground', 'le'];
+const OWN_LABELS: readonly string[] = ['path', 'reason', 'mode', 'le'];
 
 function checkedLabels(value: unknown, name: string): Labels {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -163,9 +163,9 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     'Whether the client is coalesced: 1, or 0 if it is plain, by detach(), an option or IOREDIS_COALESCE.',
     (_, { enabled }) => Number(enabled),
   ],
-  ground: [
-    'What the client stands on: 1 for one of fast, cork and plain, 0 for the others.',
-    ({ ground }) => by('ground', { fast: 0, cork: 0, plain: 0, [ground]: 1 }),
+  mode: [
+    'Mode of the client: 1 for one of fast, cork and plain, 0 for the others.',
+    ({ mode }) => by('mode', { fast: 0, cork: 0, plain: 0, [mode]: 1 }),
   ],
   unknown_client: [
     'Whether the client has the cork because its release is not known.',

@@ -69,7 +69,7 @@ export interface CoalescerStats {
    * - `cork`: one write a turn, by public API alone. Then `commands` counts writes: a pipeline is one; `inFlight` is 0;
    * - `plain`: the client is not coalesced.
    */
-  readonly ground: Ground;
+  readonly mode: Mode;
   /** Commands sent, those of explicit pipelines and transactions included. */
   readonly commands: number;
   /** Of these, the ones that took the fast path. */
@@ -115,7 +115,7 @@ export interface CoalescerStats {
   readonly unknownClient?: string;
 }
 
-export type Ground = 'fast' | 'cork' | 'plain';
+export type Mode = 'fast' | 'cork' | 'plain';
 
 /** Reads answered from memory, and the answers that are kept. */
 export interface CacheStats extends CacheUse {
@@ -185,10 +185,10 @@ export class Stats {
   }
 
   /** @param cache - the size of the caches; undefined without the option `cache`. */
-  snapshot(ground: Ground, inFlight = 0, queued = 0, cache?: CacheUse): CoalescerStats {
+  snapshot(mode: Mode, inFlight = 0, queued = 0, cache?: CacheUse): CoalescerStats {
     const { fastReplies, fallbackReplies, cache: counts, ...counters } = this;
     return {
-      ground,
+      mode,
       ...counters,
       inFlight,
       queued,

@@ -1,6 +1,6 @@
 /**
  * `npm run test:applications [name …]`: applications and recipes of docs/recipes.md, each plain and, under
- * `ioredis-coalesce/register`, on both grounds: all print the same, and commands are fast, or corked. Their packages
+ * `ioredis-coalesce/register`, in both modes: all print the same, and commands are fast, or corked. Their packages
  * come from npm, the newest of the major version that is named here. docs/production.md has the list.
  */
 import { execFile } from 'node:child_process';
@@ -89,7 +89,7 @@ function corkedOf({ stderr }: Ran): string | undefined {
   return batches && corked && others === 0 ? `${writes} writes in ${batches}, ${corked} connections corked` : undefined;
 }
 
-/** @returns whether the application behaves as with a plain client, on both grounds. */
+/** @returns whether the application behaves as with a plain client, in both modes. */
 async function check(name: string, { packages, recipe }: Application): Promise<boolean> {
   const folder = await mkdtemp(join(tmpdir(), `known-application-${name}-`));
   try {
@@ -105,9 +105,9 @@ async function check(name: string, { packages, recipe }: Application): Promise<b
     const fast = await run(folder, { NODE_OPTIONS: REGISTER, IOREDIS_COALESCE: 'stats' });
     const cork = await run(folder, { NODE_OPTIONS: `${REGISTER} ${CORKED}`, IOREDIS_COALESCE: 'cork' });
     const isAsPlain = [fast, cork].every((ran) => answerOf(ran) === answerOf(plain) && answerOf(ran) !== '');
-    const grounds = [fastOf(fast), corkedOf(cork)];
-    const isRight = isAsPlain && !grounds.includes(undefined);
-    const seen = grounds.map((found, index) => found ?? `NOTHING ${['FAST', 'CORKED'][index]}`).join('; ');
+    const modes = [fastOf(fast), corkedOf(cork)];
+    const isRight = isAsPlain && !modes.includes(undefined);
+    const seen = modes.map((found, index) => found ?? `NOTHING ${['FAST', 'CORKED'][index]}`).join('; ');
     console.log(`${isAsPlain ? 'as plain' : 'NOT AS PLAIN'}: ${name}, ${seen}`);
     if (!isRight) {
       for (const [of, { stdout, stderr }] of Object.entries({ plain, fast, cork }))

@@ -9,7 +9,7 @@ import { setSplitting } from '../split/split-keys.js';
 import { addIdleHandle, coalescerOf, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
 import { ClientAttachment, coalesceCopy } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
-import { CorkAttachment, groundOf } from './cork-attachment.js';
+import { CorkAttachment, selectMode } from './cork-attachment.js';
 
 /**
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
@@ -55,10 +55,10 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
 }
 
 function attachReal(client: HasOptions, options: ResolvedOptions): void {
-  const ground = groundOf(client, options);
-  if ('why' in ground) {
+  const selected = selectMode(client, options);
+  if ('why' in selected) {
     corkOf(client)?.undo();
-    new CorkAttachment(client, options, ground, isHostCluster(client) ? coalesceCopyOfCluster : coalesceCopy);
+    new CorkAttachment(client, options, selected, isHostCluster(client) ? coalesceCopyOfCluster : coalesceCopy);
     return;
   }
   if (options.cache && !speaksResp3(client as HostClient)) {
@@ -75,8 +75,8 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
   corkOf(client)?.undo();
   whole(client, () =>
     isHostCluster(client)
-      ? new ClusterAttachment(client, options, ground)
-      : new ClientAttachment(client as HostClient, options, ground),
+      ? new ClusterAttachment(client, options, selected)
+      : new ClientAttachment(client as HostClient, options, selected),
   );
 }
 

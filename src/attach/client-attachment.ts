@@ -21,7 +21,7 @@ import {
 } from '../options.js';
 import type { FallbackReason } from '../stats.js';
 import { Attachment, addIdleHandle, type NodesShare } from './attachment.js';
-import { CorkAttachment, corkObserver, groundOf } from './cork-attachment.js';
+import { CorkAttachment, corkObserver, selectMode } from './cork-attachment.js';
 import { ReadFeatures } from './read-features.js';
 
 /** Why one connection of a known client gets the cork. */
@@ -41,9 +41,9 @@ export function coalesceCopy(copy: object, args: readonly unknown[], options: Re
     return;
   }
   const client = copy as HostClient;
-  const ground = groundOf(client, chosen);
-  if ('why' in ground) new CorkAttachment(client, chosen, ground, coalesceCopy);
-  else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), chosen), ground);
+  const selected = selectMode(client, chosen);
+  if ('why' in selected) new CorkAttachment(client, chosen, selected, coalesceCopy);
+  else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), chosen), selected);
 }
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */

@@ -14,7 +14,7 @@ import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
 import { Attachment, coalescerOf, type NodesShare } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
-import { corkObserver, groundOf } from './cork-attachment.js';
+import { corkObserver, selectMode } from './cork-attachment.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
@@ -112,13 +112,13 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   readonly #onNode = (node: HostClient): void => {
     if (this.enabled) coalescerOf(node)?.detach();
     if (!this.enabled || coalescerOf(node) !== undefined) return;
-    const ground = groundOf(node, this.options);
-    if ('why' in ground) {
-      cork(node, corkOptionsOf(this.options), corkObserver(node, this.counters, ground));
+    const selected = selectMode(node, this.options);
+    if ('why' in selected) {
+      cork(node, corkOptionsOf(this.options), corkObserver(node, this.counters, selected));
       return;
     }
     corkOf(node)?.undo();
-    const attachment = new ClientAttachment(node, this.options, ground, this);
+    const attachment = new ClientAttachment(node, this.options, selected, this);
     this.#nodes.set(node, attachment);
     if (!this.enabled) attachment.detach();
   };

@@ -1,6 +1,6 @@
 /**
- * Which ground a client stands on: the fast path, which rests on the inside of known releases, or the cork; and what a
- * client has that stands on the cork.
+ * Which mode a client runs in: the fast path, which rests on the inside of known releases, or the cork; and what a
+ * client in cork mode has.
  */
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
@@ -32,7 +32,7 @@ const HELP = '(docs/compatibility.md)';
  * The copy of the host that a client is of, if it gets the fast path; or why it gets the cork. A warning tells that,
  * unless somebody has asked for the cork and no option is ignored.
  */
-export function groundOf(client: HasOptions, options: ResolvedOptions): HostCopy | CorkReason {
+export function selectMode(client: HasOptions, options: ResolvedOptions): HostCopy | CorkReason {
   if (!options.fastPath) return { why: 'the option fastPath is false' };
   if (environment === 'cork') return corked(`${VARIABLE} is cork`, options);
   // In a test file of Jest, say: it has other classes, also for what commands return, and an Error is none of ours.

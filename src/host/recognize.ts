@@ -1,5 +1,5 @@
 /**
- * Whether a client is of a known release: only such a client has the fast path (`groundOf` of
+ * Whether a client is of a known release: only such a client has the fast path (`selectMode` of
  * `attach/cork-attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run,
  * and which only compared: docs/compatibility.md.
  *

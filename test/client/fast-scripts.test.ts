@@ -369,5 +369,5 @@ it('a client with fastPath: false leaves scripts to the host', async () => {
     host!.createCoalesced(redisUrl(), { scripts: { early: SCRIPTS.one } }, { fastPath: false }),
   );
   expect(await (client as unknown as Scripts & { early(key: string): Promise<number> }).early('k')).toBe(1);
-  expect(client.coalescer.stats()).toMatchObject({ ground: 'cork', fastCommands: 0 });
+  expect(client.coalescer.stats()).toMatchObject({ mode: 'cork', fastCommands: 0 });
 });

@@ -41,8 +41,8 @@ async function use(host: CopiedHost, change?: Change, options?: CoalesceOptions)
   const prototype = Object.getPrototypeOf(client) as object;
   await client.set(key, 'value');
   expect(await Promise.all([client.get(key), client.getBuffer(key)])).toEqual(['value', Buffer.from('value')]);
-  const { fastCommands, unknownClient, ground } = client.coalescer.stats();
-  expect(ground).toBe(unknownClient === undefined ? 'fast' : 'cork');
+  const { fastCommands, unknownClient, mode } = client.coalescer.stats();
+  expect(mode).toBe(unknownClient === undefined ? 'fast' : 'cork');
   if (unknownClient !== undefined) expect(Object.hasOwn(prototype, 'setStatus')).toBe(true);
   return unknownClient ?? fastCommands;
 }
@@ -156,7 +156,7 @@ describe('a client that was changed as it was loaded gets the cork', () => {
     const { Redis, Cluster } = ioredis6.load({ file: 'cluster/index.js', text, by: `this.sent = 1; ${text}` });
     const lone = coalesce(endWithTest(new Redis(redisUrl())));
     const cluster = coalesce(new Cluster([], { lazyConnect: true }), { splitKeys: true });
-    expect(lone.coalescer.stats()).toMatchObject({ ground: 'fast' });
+    expect(lone.coalescer.stats()).toMatchObject({ mode: 'fast' });
     expect(cluster.coalescer.stats().unknownClient).toBe(changedIn('cluster.sendCommand'));
   });
 
@@ -301,11 +301,11 @@ describe('in a bundle, where no file of the client can be found', () => {
 const twoClients = (options = '') => `
   const clients = [new Redis(process.argv[2]), new Redis(process.argv[2])].map((client) => coalesce(client${options}));
   Promise.all(clients.map((client) => client.get('key'))).then(() => {
-    console.log(...new Set(clients.map(({ coalescer }) => coalescer.stats().ground)));
+    console.log(...new Set(clients.map(({ coalescer }) => coalescer.stats().mode)));
     for (const client of clients) client.disconnect();
   });`;
 
-/** A program with the package in `host`: by default it uses two clients, and prints the ground that they stand on. */
+/** A program with the package in `host`: by default it uses two clients, and prints the mode that they run in. */
 async function bundle(
   host: string,
   external: string[],

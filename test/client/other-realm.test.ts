@@ -38,7 +38,7 @@ describe.each(['ioredis', 'ioredis5', 'iovalkey'])('a client of %s from another 
     const { Redis } = loadedElsewhere(name);
     await expectAsPlain(async (kind) => {
       const client = endWithTest(await ready(new Redis(redisUrl())));
-      if (kind === 'coalesced') expect(coalesce(client).coalescer.stats().ground).toBe('cork');
+      if (kind === 'coalesced') expect(coalesce(client).coalescer.stats().mode).toBe('cork');
       await client.hset(`${prefix}h`, { f: 'v' });
       const exec = await client.multi().hget(`${prefix}h`, 'f').get(`${prefix}h`).exec();
       const pipeline = await client.pipeline().hget(`${prefix}h`, 'f').get(`${prefix}h`).exec();

@@ -308,8 +308,8 @@ describe.each(HOSTS)('$name: options that the fast path leaves to the host', (ho
     const error = (await reply.catch((reason: unknown) => reason)) as Error;
     expect(error.stack?.split('\n')[1]).toContain('patched.test.ts');
     await client.del(`${prefix}text`);
-    const { commands, fastCommands, ground } = client.coalescer.stats();
-    expect({ fastCommands, ground }).toEqual({ fastCommands: 0, ground: 'cork' });
+    const { commands, fastCommands, mode } = client.coalescer.stats();
+    expect({ fastCommands, mode }).toEqual({ fastCommands: 0, mode: 'cork' });
     expect(commands).toBeGreaterThanOrEqual(3);
     expect(Object.getPrototypeOf(client)).toBe(host.Redis.prototype);
   });

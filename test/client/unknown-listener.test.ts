@@ -61,7 +61,7 @@ describe.each(HOSTS)('$name: other code has wrapped the listener of the stream',
     for (let time = 0; time < 3; time += 1) {
       const client = coalesce(plain, { schedule });
       const { coalescer } = client;
-      expect(coalescer.stats().ground).toBe('cork');
+      expect(coalescer.stats().mode).toBe('cork');
       const flushed = client.echo('flushed');
       coalescer.flush();
       expect(await flushed).toBe('flushed');
@@ -77,11 +77,11 @@ describe.each(HOSTS)('$name: other code has wrapped the listener of the stream',
   it('the next connection is fast, if its listener is known', async () => {
     const client = coalesce(await wrapped(host));
     await client.ping();
-    expect(client.coalescer.stats().ground).toBe('cork');
+    expect(client.coalescer.stats().mode).toBe('cork');
     client.stream.destroy();
     await once(client, 'ready');
     const { fastCommands } = client.coalescer.stats();
     await client.get(key);
-    expect(client.coalescer.stats()).toMatchObject({ ground: 'fast', fastCommands: fastCommands + 1 });
+    expect(client.coalescer.stats()).toMatchObject({ mode: 'fast', fastCommands: fastCommands + 1 });
   });
 });

@@ -50,7 +50,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     const plain = await warm(host.create(nodes, { redisOptions: { showFriendlyErrorStack: true } }));
     const cluster = coalesce(plain, { schedule: () => {} });
     const { coalescer } = cluster;
-    expect(coalescer.stats().ground).toBe('cork');
+    expect(coalescer.stats().mode).toBe('cork');
     const flushed = cluster.get('{a}none');
     coalescer.flush();
     expect(await flushed).toBeNull();

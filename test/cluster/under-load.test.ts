@@ -17,8 +17,8 @@ const NOTHING_WRONG = { errors: {}, misdelivered: [], lost: 0, open: 0 };
 
 /** That it had the cork, and that the cork joined writes. */
 function expectCorked(cluster: CoalescedCluster): void {
-  const { ground, commands, batches } = cluster.coalescer.stats();
-  expect(ground).toBe('cork');
+  const { mode, commands, batches } = cluster.coalescer.stats();
+  expect(mode).toBe('cork');
   expect(batches).toBeGreaterThan(0);
   expect(commands).toBeGreaterThan(batches);
 }

@@ -111,7 +111,7 @@ describe.each(HOSTS)('copies of a corked client of $name', (host) => {
 
   it.each([undefined, null, {}])('duplicate(%j) has its options', async (overrides) => {
     const copy = await copyOf(overrides, { fastPath: false, maxBatchBytes: 5_000 });
-    expect(copy.coalescer.stats().ground).toBe('cork');
+    expect(copy.coalescer.stats().mode).toBe('cork');
     expect(copy.coalescer.options.maxBatchBytes).toBe(5_000);
   });
 
@@ -124,15 +124,15 @@ describe.each(HOSTS)('copies of a corked client of $name', (host) => {
   it('with options of its own the copy has these, and the fast path if it may', async () => {
     const copy = await copyOf({ coalesce: { fastPath: true, maxInFlight: 5 } });
     expect(copy.coalescer.options).toMatchObject({ fastPath: true, maxInFlight: 5 });
-    expect(copy.coalescer.stats().ground).toBe('fast');
-    expect((await copyOf({ coalesce: true })).coalescer.stats().ground).toBe('fast');
+    expect(copy.coalescer.stats().mode).toBe('fast');
+    expect((await copyOf({ coalesce: true })).coalescer.stats().mode).toBe('fast');
     await expect(copyOf({ coalesce: { maxInFlight: 0 } })).rejects.toMatchObject({ code: 'COALESCE_ERR_OPTION' });
   });
 
   it('a copy of a copy has the cork, too', async () => {
     const copy = await copyOf({});
     const next = await ready(endWithTest(copy.duplicate() as CoalescedClient));
-    expect(next.coalescer.stats().ground).toBe('cork');
+    expect(next.coalescer.stats().mode).toBe('cork');
   });
 
   it("a user's own duplicate() is left alone, put there before or after", async () => {
@@ -155,7 +155,7 @@ it('a copy of a corked Cluster has its options', async () => {
   const plain = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
   const cluster = coalesce(plain, { fastPath: false, maxBatchBytes: 5_000 });
   const copy = cluster.duplicate([{ host: '127.0.0.1', port: 2 }]) as typeof cluster;
-  expect(copy.coalescer.stats().ground).toBe('cork');
+  expect(copy.coalescer.stats().mode).toBe('cork');
   expect(copy.coalescer.options.maxBatchBytes).toBe(5_000);
   for (const each of [cluster, copy]) each.disconnect();
 });

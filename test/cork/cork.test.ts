@@ -138,12 +138,12 @@ describe('coalesce()', () => {
     const coalesced = coalesce(client);
     await coalesced.get(prefix);
     await coalesced.get(prefix);
-    expect(coalesced.coalescer.stats()).toMatchObject({ ground: 'fast', fallbacks: { patched: 0 } });
+    expect(coalesced.coalescer.stats()).toMatchObject({ mode: 'fast', fallbacks: { patched: 0 } });
     expect(coalesced.coalescer.stats().fastCommands).toBeGreaterThan(0);
     coalesced.coalescer.detach();
-    expect(coalesced.coalescer.stats().ground).toBe('fast');
+    expect(coalesced.coalescer.stats().mode).toBe('fast');
     coalesce(client, { fastPath: false });
-    expect(coalesced.coalescer.stats()).toMatchObject({ ground: 'cork', commands: 0 });
+    expect(coalesced.coalescer.stats()).toMatchObject({ mode: 'cork', commands: 0 });
   });
 
   it('counts what the cork writes, and leaves the client plain after detach()', async () => {
@@ -163,11 +163,7 @@ describe('coalesce()', () => {
     expect(batches).toBe(flushReasons.schedule + flushReasons.idle + flushReasons.age);
     expect(bytesWritten - before.bytesWritten).toBe('*2\r\n$4\r\necho\r\n$1\r\na\r\n'.length * 4);
     coalescer.detach();
-    expect([coalescer.enabled, coalescer.stats().ground, coalescer.stats().commands]).toEqual([
-      false,
-      'plain',
-      commands,
-    ]);
+    expect([coalescer.enabled, coalescer.stats().mode, coalescer.stats().commands]).toEqual([false, 'plain', commands]);
     expect(Object.hasOwn(client, 'duplicate')).toBe(false);
     expect(await client.echo('plain')).toBe('plain');
     expect(coalesce(client).coalescer.options.fastPath).toBe(false);
@@ -179,7 +175,7 @@ describe('coalesce()', () => {
     onTestFinished(() => server.stop());
     const client = await ready(ioredis6.createCoalesced(server.url, {}, { fastPath: false }));
     const copy = await ready(client.duplicate() as CoalescedClient);
-    expect(copy.coalescer.stats().ground).toBe('cork');
+    expect(copy.coalescer.stats().mode).toBe('cork');
     const monitor = await client.monitor();
     expect((monitor as unknown as Partial<CoalescedClient>).coalescer).toBe(undefined);
     for (const made of [copy, monitor]) made.disconnect();
@@ -207,7 +203,7 @@ describe('coalesce()', () => {
 });
 
 it('IOREDIS_COALESCE=cork gives every client the cork', async () => {
-  const program = await bundled(fileURLToPath(new URL('programs/grounds.ts', import.meta.url)));
+  const program = await bundled(fileURLToPath(new URL('programs/modes.ts', import.meta.url)));
   const env = { ...process.env, IOREDIS_COALESCE: 'cork' };
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [program, redisUrl()], { env });
   expect(stdout).toBe('cork cork\n');

@@ -163,10 +163,10 @@ describe('docs/grafana-dashboard.json', () => {
     for (const [, label] of legends.matchAll(/\{\{(\w+)\}\}/g)) expect(labels).toContain(label);
   });
 
-  it('asks for values of labels that exist: path, reason and ground', async () => {
+  it('asks for values of labels that exist: path, reason and mode', async () => {
     const { samples } = await exposed();
     const pairs = new Set(samples.flatMap(({ labels }) => Object.entries(labels).map((pair) => pair.join('='))));
-    for (const [, label, value] of queries.join('\n').matchAll(/(path|reason|ground)="(\w+)"/g)) {
+    for (const [, label, value] of queries.join('\n').matchAll(/(path|reason|mode)="(\w+)"/g)) {
       expect(pairs).toContain(`${label}=${value}`);
     }
   });

@@ -65,19 +65,19 @@ describe('the metrics', () => {
     expect(stats.fastCommands).toBeGreaterThanOrEqual(100);
   });
 
-  it('say what the client stands on', async () => {
+  it('say which mode the client runs in', async () => {
     const register = new Registry();
     const worker = await ready(ioredis6.createCoalesced(redisUrl(), {}, { fastPath: false }));
     collectMetrics(worker, { register });
-    const grounds = async () => {
+    const modes = async () => {
       const { values } = await scrape(register);
-      return ['fast', 'cork', 'plain'].flatMap((ground) => values('redis_coalesce_ground', { ground }));
+      return ['fast', 'cork', 'plain'].flatMap((mode) => values('redis_coalesce_mode', { mode }));
     };
-    expect(await grounds()).toEqual([0, 1, 0]);
+    expect(await modes()).toEqual([0, 1, 0]);
     worker.coalescer.detach();
-    expect(await grounds()).toEqual([0, 0, 1]);
+    expect(await modes()).toEqual([0, 0, 1]);
     coalesce(worker, { fastPath: true });
-    expect(await grounds()).toEqual([1, 0, 0]);
+    expect(await modes()).toEqual([1, 0, 0]);
   });
 
   it('are the hits and the size of the cache', async () => {

@@ -224,9 +224,9 @@ it('npm installs the package beside a future ioredis without a flag, and its cli
        const client = coalesce(new Redis(url));
        await client.ping();
        const replies = await Promise.all(Array.from({ length: 50 }, (_, index) => client.echo(String(index))));
-       const { ground, unknownClient, batches } = client.coalescer.stats();
+       const { mode, unknownClient, batches } = client.coalescer.stats();
        console.log(JSON.stringify({
-         right: replies.every((reply, index) => reply === String(index)), sent: client.sent > 50, ground, unknownClient,
+         right: replies.every((reply, index) => reply === String(index)), sent: client.sent > 50, mode, unknownClient,
          isBatched: batches < 30, codes,
        }));
        process.exit();`,
@@ -235,7 +235,7 @@ it('npm installs the package beside a future ioredis without a flag, and its cli
   expect(JSON.parse(printed)).toEqual({
     right: true,
     sent: true,
-    ground: 'cork',
+    mode: 'cork',
     unknownClient: 'ioredis 6.1.0',
     isBatched: true,
     codes: ['COALESCE_WARN_UNKNOWN_CLIENT'],

@@ -28,7 +28,7 @@ const ENTRIES: Record<string, string> = {
     import { cork, corkOf } from 'ioredis-coalesce/cork';
     const redis = new Redis(url);
     cork(redis);
-    redis.coalescer = { stats: () => ({ ground: corkOf(redis) && 'fast' }) };`,
+    redis.coalescer = { stats: () => ({ mode: corkOf(redis) && 'fast' }) };`,
   fastify: `import { fastify } from 'fastify';
     import plugin from 'ioredis-coalesce/fastify';
     const app = fastify();
@@ -56,7 +56,7 @@ function programOf(entry: string, form: string): string {
   const body = `const [url, key] = process.argv.slice(-2);
     ${lines.filter((line) => !line.startsWith('import ')).join('\n')}
     await redis.set(key, 'v');
-    console.log(JSON.stringify([await redis.getdel(key), redis.coalescer.stats().ground]));
+    console.log(JSON.stringify([await redis.getdel(key), redis.coalescer.stats().mode]));
     await redis.quit();`;
   const loads =
     form === 'mjs'
@@ -196,8 +196,8 @@ async function answerOf(folder: string, file: string, path: string): Promise<unk
 }
 
 const ANSWER = `await redis.set('deployed', 'v');
-  const answer = { value: await redis.get('deployed'), ground: redis.coalescer.stats().ground };`;
-const SERVED = { status: 200, value: 'v', ground: 'fast', stderr: '' };
+  const answer = { value: await redis.get('deployed'), mode: redis.coalescer.stats().mode };`;
+const SERVED = { status: 200, value: 'v', mode: 'fast', stderr: '' };
 
 it('a server of Nitro (Nuxt), by its defaults', { timeout: 6 * MINUTES }, async () => {
   const folder = await install('nitro', ['nitropack@2.13', asHere('ioredis')], {

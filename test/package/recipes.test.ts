@@ -44,17 +44,17 @@ const PROGRAMS: Readonly<Record<string, { packages: readonly string[]; asked: st
       const { NestFactory } = await import('@nestjs/core');
       const app = await NestFactory.createApplicationContext(RedisModule, { logger: false });
       await app.get(Redis).set(name, 'kept');
-      print([await app.get(Redis).get(name), redis.coalescer.stats().ground]);
+      print([await app.get(Redis).get(name), redis.coalescer.stats().mode]);
       await app.close();`,
-    answer: ['kept', 'GROUND'],
+    answer: ['kept', 'MODE'],
   },
   BullMQ: {
     packages: ['bullmq', 'ioredis'],
     asked: `
       const job = await new Promise((resolve) => void worker.once('completed', resolve));
-      print([job.returnvalue, connection.coalescer.stats().ground]);
+      print([job.returnvalue, connection.coalescer.stats().mode]);
       process.kill(process.pid, 'SIGTERM');`,
-    answer: ['sent to ada@example.com', 'GROUND'],
+    answer: ['sent to ada@example.com', 'MODE'],
   },
   'Next.js: a cache handler': {
     packages: ['ioredis'],
@@ -85,8 +85,8 @@ const PROGRAMS: Readonly<Record<string, { packages: readonly string[]; asked: st
   },
   Cluster: {
     packages: ['ioredis'],
-    asked: `print([users, cluster.coalescer.stats().ground]); await cluster.quit();`,
-    answer: [['1', '2', '3', '4', '5', '6'], 'GROUND'],
+    asked: `print([users, cluster.coalescer.stats().mode]); await cluster.quit();`,
+    answer: [['1', '2', '3', '4', '5', '6'], 'MODE'],
   },
   'OpenTelemetry, New Relic': {
     packages: [
@@ -105,9 +105,9 @@ const PROGRAMS: Readonly<Record<string, { packages: readonly string[]; asked: st
         span.end();
       });
       const seen = exporter.getFinishedSpans().filter((span) => span.name === 'get').length;
-      print([seen, redis.coalescer.stats().ground]);
+      print([seen, redis.coalescer.stats().mode]);
       await redis.quit();`,
-    answer: [20, 'GROUND'],
+    answer: [20, 'MODE'],
   },
 };
 /** Their packages are not those of this repository: tools/known-applications.ts. */
@@ -123,8 +123,8 @@ test('every recipe of docs/recipes.md is run', () => {
 });
 
 describe.each(Object.entries(PROGRAMS))('%s', (title, { packages, asked, answer }) => {
-  test.each(['fast', 'cork'])('on the ground %s', async (ground) => {
-    const project = await packed.createProject(`${title.replaceAll(/\W+/g, '-')}-${ground}`, packages);
+  test.each(['fast', 'cork'])('in %s mode', async (mode) => {
+    const project = await packed.createProject(`${title.replaceAll(/\W+/g, '-')}-${mode}`, packages);
     const name = JSON.stringify(uniquePrefix('recipe'));
     const print = 'const print = (value) => console.log(JSON.stringify(value));';
     await project.write('program.mjs', `${recipeOf(title)}\nconst name = ${name};\n${print}\n${asked}`);
@@ -133,12 +133,12 @@ describe.each(Object.entries(PROGRAMS))('%s', (title, { packages, asked, answer 
       const env = {
         ...outside(),
         REDIS_URL: cluster === undefined ? redisUrl() : `redis://${cluster.nodes[0]!.address}`,
-        ...(ground === 'cork' ? { IOREDIS_COALESCE: 'cork' } : {}),
+        ...(mode === 'cork' ? { IOREDIS_COALESCE: 'cork' } : {}),
       };
       const program = run(process.execPath, ['program.mjs'], { cwd: project.folder, env, timeout: 30_000 });
       const { stdout, stderr } = await program;
       expect(stderr).toBe('');
-      expect(stdout).toBe(`${JSON.stringify(answer).replace('GROUND', ground)}\n`);
+      expect(stdout).toBe(`${JSON.stringify(answer).replace('MODE', mode)}\n`);
     } finally {
       await cluster?.stop();
     }

@@ -153,7 +153,7 @@ describe('every client of the process', () => {
       import { createContext, runInContext } from 'node:vm';
       const context = createContext({ EventEmitter });
       const clients = [0, 1].map(() => runInContext(${JSON.stringify(`(() => { ${shaped('Host')} return new Host(); })()`)}, context));
-      console.log(JSON.stringify(clients.map(({ status, coalescer }) => [status, coalescer.stats().ground])));`);
+      console.log(JSON.stringify(clients.map(({ status, coalescer }) => [status, coalescer.stats().mode])));`);
     expect(result).toEqual([
       ['wait', 'cork'],
       ['wait', 'cork'],

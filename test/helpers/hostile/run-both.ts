@@ -30,8 +30,8 @@ export async function runBoth(
   }
   if (!coalesced.stats?.fastCommands) faults.push('expected the fast path to carry commands, got none');
   if (withCork) {
-    const { ground, commands: writes = 0, batches = 0 } = withCork.stats ?? {};
-    if (ground !== 'cork') faults.push(`expected the cork, got ${ground}`);
+    const { mode, commands: writes = 0, batches = 0 } = withCork.stats ?? {};
+    if (mode !== 'cork') faults.push(`expected the cork, got ${mode}`);
     // 100 callers write in the same turns.
     if (batches === 0 || batches >= writes)
       faults.push(`expected the cork to join writes, got ${batches} of ${writes}`);
