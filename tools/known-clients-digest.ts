@@ -7,15 +7,16 @@ import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
 import { build } from 'rolldown';
-import { namesDigest, sourceOf, textDigest } from '../src/host/digest.js';
+import { namesDigest, textDigest } from '../src/host/digest.js';
 import {
-  IGNORED,
+  isIgnored,
   openNothing,
   type Place,
   reachClass,
   reachConnection,
   reachMade,
   reachModules,
+  textOf,
 } from '../src/host/functions.js';
 import type { AnyFunction, HostCommandClass } from '../src/host/types.js';
 
@@ -48,12 +49,12 @@ function add({ default: Client, Cluster }: Entry, isMinified: boolean): void {
     if (place === 'keys') continue;
     for (const [name, { value, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
       const method: unknown = value ?? get;
-      if (typeof method !== 'function' || IGNORED.includes(name)) continue;
+      if (typeof method !== 'function' || isIgnored(place, name)) continue;
       if ((place === 'client' || place === 'cluster') && name in EventEmitter.prototype) continue;
-      digests[place] ??= {};
+      digests[place] ??= Object.create(null) as Record<string, string[]>;
       digests[place][name] ??= [];
       const all = digests[place][name];
-      const source = sourceOf(method as AnyFunction);
+      const source = textOf(name, method as AnyFunction);
       const found = [namesDigest(method as AnyFunction, source), ...(isMinified ? [] : [textDigest(source)])];
       for (const digest of found) if (!all.includes(digest)) all.push(digest);
     }

@@ -83,7 +83,7 @@ function tableOf(all: ReadonlyMap<string, Digests>): string {
   const places: Record<string, Record<string, Set<string>>> = {};
   for (const release of releases) {
     for (const [place, functions] of Object.entries(all.get(release) ?? {})) {
-      places[place] ??= {};
+      places[place] ??= Object.create(null) as Record<string, Set<string>>;
       const ofPlace = places[place];
       for (const [name, digests] of Object.entries(functions)) {
         ofPlace[name] ??= new Set();

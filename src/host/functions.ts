@@ -52,8 +52,23 @@ const MODULES = {
 /** The host and users call them, and what layers do around them is seen by all commands. */
 const LAYERED = ['sendCommand', 'connect', 'setStatus', 'disconnect', 'end', 'duplicate', 'monitor'];
 const ON_EMITTERS: Partial<Record<Place, true>> = { client: true, cluster: true };
-/** Nothing relies on them; minifiers change the first one. */
-export const IGNORED = ['constructor', 'parseOptions'];
+/** Nothing relies on it. */
+const IGNORED = ['parseOptions'];
+/** Their constructors are stood in for, too; others run. */
+const CONSTRUCTED: readonly string[] = ['command', 'pipeline'];
+
+export const isIgnored = (place: string, name: string) =>
+  IGNORED.includes(name) || (name === 'constructor' && !CONSTRUCTED.includes(place));
+
+/** The text of a function; of a class that of its constructor, since its methods are known one by one. */
+export function textOf(name: string, method: AnyFunction): string {
+  const source = sourceOf(method);
+  const start = name === 'constructor' ? source.search(/\bconstructor\s*\(/) : 0;
+  if (start <= 0) return source;
+  // Parameters may have blocks, `options = {}`.
+  const parameters = throughPair(source, start, '(', ')');
+  return parameters + throughPair(source, start + parameters.length, '{', '}');
+}
 
 /** Minifiers put two other functions into it, each in its own way; what it does is proven (`proof.ts`). */
 const INLINING = 'listeners.close';
@@ -66,7 +81,7 @@ export function isKnown(place: Place, name: string, method: unknown): method is 
   if (typeof method !== 'function') return false;
   const key = `${place}.${name}`;
   if (knownAs.get(method) === key) return true;
-  const source = sourceOf(method as AnyFunction);
+  const source = textOf(name, method as AnyFunction);
   if (key === INLINING && isMinified(source)) return true;
   if (name === 'execBuffer' && source === DEPRECATED) return true;
   // Clients of BullMQ define a hundred methods of one text.
@@ -94,7 +109,7 @@ export function firstUnknown(holders: Holders): string | undefined {
   for (const [place, holder] of Object.entries(holders) as [Place, object][]) {
     for (const [name, { value, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
       const method: unknown = value ?? get;
-      if (typeof method !== 'function' || IGNORED.includes(name) || isKnown(place, name, method)) continue;
+      if (typeof method !== 'function' || isIgnored(place, name) || isKnown(place, name, method)) continue;
       // Node's own are part of the class.
       if (place in ON_EMITTERS && name in EventEmitter.prototype) continue;
       // Methods of classes have no prototype, functions that users put somewhere have one.
@@ -113,17 +128,17 @@ export function firstUnknown(holders: Holders): string | undefined {
 export function wrapsKnown(place: Place, name: string, method: AnyFunction): boolean {
   const source = sourceOf(method);
   return [...source.matchAll(/\bfunction\b\s*/g)].some(({ index, 0: { length } }) => {
-    const own = name + throughBlock(source, index).slice(length);
+    const own = name + throughPair(source, index, '{', '}').slice(length);
     return digestsFor(place, name)?.includes(digestOf(method, own)) === true;
   });
 }
 
-/** The text from `start` to the end of the first block in it. */
-function throughBlock(text: string, start: number): string {
+/** The text from `start` to the end of the first pair of these brackets in it. */
+function throughPair(text: string, start: number, open: string, close: string): string {
   let depth = 0;
-  for (let end = text.indexOf('{', start); end >= 0 && end < text.length; end += 1) {
-    if (text[end] === '{') depth += 1;
-    else if (text[end] === '}') depth -= 1;
+  for (let end = text.indexOf(open, start); end >= 0 && end < text.length; end += 1) {
+    if (text[end] === open) depth += 1;
+    else if (text[end] === close) depth -= 1;
     if (depth === 0) return text.slice(start, end + 1);
   }
   return '';

@@ -97,6 +97,7 @@ export const KNOWN_FUNCTIONS: Readonly<Record<string, Readonly<Record<string, st
     multi: 'Qz7MF dN_C_ pSvxc syEIq',
   },
   command: {
+    constructor: '0Ugxe HgHwr NeXzE bzctM hUOlv sAwP6',
     getSlot: 'MjG8m bDxuu',
     getKeys: 'A07UR FoTkP',
     toWritable: 'm_zbf tGSlr',
@@ -155,6 +156,7 @@ export const KNOWN_FUNCTIONS: Readonly<Record<string, Readonly<Record<string, st
     createShardedSubscriberGroup: '4Q2eQ JSnzE NfW31 _uJcb a6tAw yn9Ha',
   },
   pipeline: {
+    constructor: 'Knwxn hkKzB',
     fillResult: '-ohLd 363zx BabXS G6zex LTCr3 ZqwEO i-9l0 mUUI_',
     sendCommand: 'ELZby JoaR7',
     addBatch: '65Fhm J3BWK',

@@ -49,11 +49,11 @@ const CONTRACT = new Set(
 /** A name that no transformer of users is set for, and no release treats in its own way. */
 const UNLISTED = 'ioredis-coalesce';
 
-/** Options that change values: each in one of these, and all of RESP2's. */
-const MODES: readonly object[] = [
-  { protocol: 2, stringNumbers: false, replyMapping: 'legacy' },
-  { protocol: 3, stringNumbers: true, replyMapping: 'legacy' },
-  { protocol: 3, stringNumbers: false, replyMapping: 'resp3' },
+/** Options that change values: each in one of these, with the replies that it changes. */
+const MODES: readonly (readonly [options: object, replies: readonly string[]])[] = [
+  [{ protocol: 2, stringNumbers: false, replyMapping: 'legacy' }, [...REPLIES, ...REPLIES_3]],
+  [{ protocol: 3, stringNumbers: true, replyMapping: 'legacy' }, [...REPLIES, ...REPLIES_3]],
+  [{ protocol: 3, stringNumbers: false, replyMapping: 'resp3' }, REPLIES_3],
 ];
 
 /** What the host does otherwise than this package: a few words; undefined if nothing. */
@@ -63,7 +63,7 @@ export function disproof(
   open: (options: object) => Unopened,
 ): string | undefined {
   let wrong = wrongEncoding(commandClass) ?? wrongKeys(commandClass, prototype) ?? wrongClosing(open({}));
-  for (const mode of MODES) wrong ??= wrongReplies(commandClass, open(mode));
+  for (const [options, replies] of MODES) wrong ??= wrongReplies(commandClass, open(options), replies);
   return wrong;
 }
 
@@ -116,6 +116,8 @@ function wrongKeys(commandClass: HostCommandClass, prototype: object): string | 
     if (positions === undefined || !(name in prototype)) continue;
     if (keysOf(commandClass, name, [0, 1, 2, 3]).join() !== positions) return `finds the keys of ${name} otherwise`;
   }
+  if (keysOf(commandClass, 'evalsha', ['sha', '2', 'a', 'b', 'c']).join() !== 'a,b')
+    return 'finds the keys of scripts otherwise';
   return undefined;
 }
 
@@ -144,13 +146,18 @@ function watchedCommand(fields: object): { command: HostCommand; outcomes: unkno
   return { command, outcomes, others };
 }
 
-function wrongReplies(commandClass: HostCommandClass, { client, listeners }: Unopened): string | undefined {
+function wrongReplies(
+  commandClass: HostCommandClass,
+  { client, listeners }: Unopened,
+  replies: readonly string[],
+): string | undefined {
   const mode = replyModeOf(client);
   const context = { name: UNLISTED, replyEncoding: 'utf8' as const, ...replyProtocol(client) };
   const { transformReply } = commandClass.prototype;
   const { commandQueue } = client;
   const decoder = new ReplyDecoder(mode);
-  for (const reply of mode.resp3Types ? [...REPLIES, ...REPLIES_3] : REPLIES) {
+  for (const reply of replies) {
+    if (!mode.resp3Types && REPLIES_3.includes(reply)) continue;
     const bytes = Buffer.from(reply);
     const { command, outcomes, others } = watchedCommand({});
     const item = { command, select: 0, stream: undefined };

@@ -104,6 +104,13 @@ describe('a client that was changed as it was loaded gets the cork', () => {
       'flushQueue(error, options) {',
       'flushQueue(error, options) { if (this.never) return;',
     ],
+    [
+      'command.constructor',
+      'Command.js',
+      'this.args = args.flat();',
+      'this.args = name === "append" ? [] : args.flat();',
+    ],
+    ['pipeline.constructor', 'Pipeline.js', 'return _this._queue.length;', 'return _this._queue.length + 1;'],
     ['command.initPromise', 'Command.js', 'initPromise() {', 'initPromise() { this.made = true;'],
     ['handler.returnReply', 'DataHandler.js', 'returnReply(reply) {', 'returnReply(reply) { this.replies = 1;'],
     [
