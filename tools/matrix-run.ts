@@ -20,6 +20,7 @@ const INTEGRATION = [
 ];
 const QUICK = [
   'test/invariants/*.test.ts',
+  'test/client/stood-in.test.ts',
   'test/connection/{ordering,command-timeout,transactions,pubsub-and-blocking}.test.ts',
   'test/lifecycle/{edges,reconnect}.test.ts',
   'test/client-cache/expiry.test.ts',
