@@ -6,7 +6,7 @@ import { isTestDouble, missingOfClient } from '../host/probe.js';
 import type { HasOptions, HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
-import { addIdleHandle, coalescerOf, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
+import { addIdleHandle, coalescerOf, markProvisional, previousOptions, releaseProvisional } from './attachment.js';
 import { ClientAttachment, coalesceCopy } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
 import { CorkAttachment, selectMode } from './cork-attachment.js';
@@ -15,18 +15,18 @@ import { CorkAttachment, selectMode } from './cork-attachment.js';
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
  * false, if `IOREDIS_COALESCE` is `off`, or if it is a test double, which has no connection.
  *
- * @param options - default: those that the client had before `detach()`, or else all defaults.
- * @param isMade - by the module `ioredis`: whatever a test has put in the place of that is a test double.
+ * @param options - default: the options of the client before `detach()`, or the defaults.
+ * @param isConstructed - by the module `ioredis`. If a test has replaced that, the client is a test double.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a test double;
  *   `COALESCE_ERR_OPTION` if `options` has a `cache` and the client does not speak RESP3.
  */
-export function attach(client: unknown, options: ResolvedOptions | false | undefined, isMade = false): void {
+export function attach(client: unknown, options: ResolvedOptions | false | undefined, isConstructed = false): void {
   if (typeof client !== 'object' || client === null) throw notAClient(client);
   const missing = missingOfClient(client);
-  if (missing !== undefined && !isMade && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
+  if (missing !== undefined && !isConstructed && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
   if (options !== undefined) releaseProvisional(client);
   if (coalescerOf(client) !== undefined) return;
-  const chosen = options ?? lastOptions(client);
+  const chosen = options ?? previousOptions(client);
   if (chosen === false || environment === 'off') {
     addIdleHandle(client, DEFAULT_OPTIONS);
   } else if (missing !== undefined) {
@@ -42,11 +42,11 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   if (options && missing === undefined && isHostCluster(client)) setSplitting(client, options.splitKeys);
 }
 
-/** Coalesces a client that was just made, unasked by its code: a later `attach` with options replaces it. */
+/** Coalesces a new client whose code has not asked for it. A later `attach` with options replaces this one. */
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
   if (missingOfClient(client) !== undefined || coalescerOf(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
-  // One set of options serves all clients of the process: those that a client cannot use are ignored for it.
+  // All clients of the process get the same options; a client ignores those that it cannot use.
   const splitKeys = options.splitKeys && isHostCluster(client);
   const usable = withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys });
   attachReal(client as HostClient, usable);
@@ -73,15 +73,15 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
     );
   }
   corkOf(client)?.undo();
-  whole(client, () =>
+  attachOrRestore(client, () =>
     isHostCluster(client)
       ? new ClusterAttachment(client, options, selected)
       : new ClientAttachment(client as HostClient, options, selected),
   );
 }
 
-/** Attaches to a client, or leaves it as it was: a user's code may run meanwhile, such as an `on()` of their own. */
-function whole(client: object, make: () => unknown): void {
+/** Attaches to a client. If user code that runs meanwhile throws, such as an overridden `on()`, restores the client. */
+function attachOrRestore(client: object, make: () => unknown): void {
   const handle = Object.getOwnPropertyDescriptor(client, 'coalescer');
   try {
     make();
@@ -95,7 +95,7 @@ function whole(client: object, make: () => unknown): void {
   }
 }
 
-/** Host: a Cluster's `duplicate()` takes nodes first. */
+/** Host: the first argument of a Cluster's `duplicate()` is a list of nodes. */
 function coalesceCopyOfCluster(copy: object, _: readonly unknown[], options: ResolvedOptions): void {
   attachReal(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), options));
 }

@@ -21,14 +21,14 @@ import { addOverlay, removeOverlay } from './overlay.js';
 import type { ReadFeatures } from './read-features.js';
 import { report } from './report.js';
 
-/** The attachment of a client that has a connection of its own; it may be a node of a Cluster. */
+/** The attachment of a client with its own connection, which may be a node of a Cluster. */
 interface Member {
   readonly client: HostClient;
   readonly connection: Connection | undefined;
 }
 
-/** What the nodes of a Cluster share; any other client has its own. */
-export interface NodesShare {
+/** The state that the nodes of a Cluster share; any other client has its own. */
+export interface SharedByNodes {
   readonly counters: Stats;
   readonly inFlightBound: InFlightBound;
   /** Commands that `maxPending` has let through, see `PendingBound`. */
@@ -38,25 +38,25 @@ export interface NodesShare {
   readonly client: HasOptions;
 }
 
-/** The attachment of a client or a Cluster, which has it under `MARK`: its handle, and what its methods ask. */
+/** The attachment of a client or Cluster, stored under `MARK`: its handle, and the target of its methods' calls. */
 export abstract class Attachment<Client extends HasOptions = HasOptions> implements Coalescer {
   readonly counters: Stats;
-  /** One for a whole Cluster: it makes a new node in the place of one that has lost its connection. */
+  /** One per Cluster, because a Cluster replaces a node that has lost its connection by a new one. */
   readonly inFlightBound: InFlightBound;
   readonly commandClass: HostCommandClass;
-  /** The function of the host that was another one when they were last compared, such as `command.toWritable`. */
+  /** The host function that the last comparison has found replaced, such as `command.toWritable`. */
   #replaced: string | undefined;
-  /** What was learned stays with the client, or with a Cluster. */
+  /** One per client or Cluster, so that a new connection keeps what was learned. */
   readonly predictor: Predictor | undefined;
   /** The attachment itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
-  /** The client itself or the nodes of a Cluster, those that have the cork among them. */
+  /** The client itself, or all nodes of a Cluster, corked ones included. */
   protected abstract readonly clients: readonly HostClient[];
-  /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
+  /** Coalesces a plain copy that the host's `duplicate(...args)` has made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
   abstract outgoingFor(command: FastCommand, key: unknown, mayBeSeen?: boolean): Outgoing | FallbackReason;
-  /** Undoes what the subclass has done to the client. */
-  protected abstract leave(): void;
+  /** Undoes the subclass's changes to the client. */
+  protected abstract uninstall(): void;
 
   /** @param patience - connections in a row that may be lost without a reply, see `InFlightBound`. */
   constructor(
@@ -65,7 +65,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     readonly copy: HostCopy,
     patience: number,
     /** The Cluster whose node the client is. */
-    readonly cluster?: NodesShare,
+    readonly cluster?: SharedByNodes,
   ) {
     this.counters = cluster?.counters ?? new Stats();
     this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
@@ -78,18 +78,18 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   }
 
   /**
-   * Why no command can take the fast path, if others have replaced what of the host it stands in for. Looked at by the
-   * first command of a batch, or of the calls that wait for a reply from memory.
+   * Why no command can take the fast path: other code has replaced a host function that it reimplements. Checked for
+   * the first command of a batch, or of the calls that wait for a reply from memory.
    */
   protected replacedReason(outgoing?: Outgoing): 'patched' | undefined {
     if (outgoing === undefined || (outgoing.batch.commands === 0 && !outgoing.reads?.waits)) {
       const replaced = this.copy.changed();
-      if (replaced !== this.#replaced) this.#warnOf(replaced);
+      if (replaced !== this.#replaced) this.#noteReplaced(replaced);
     }
     return this.#replaced === undefined ? undefined : 'patched';
   }
 
-  #warnOf(replaced: string | undefined): void {
+  #noteReplaced(replaced: string | undefined): void {
     this.#replaced = replaced;
     if (replaced === undefined) return;
     warnOnce(
@@ -117,10 +117,10 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     const clear = () => {
       for (const { connection } of this.members) cacheOf(connection)?.store.clear();
     };
-    return this.options.cache ? { clear, forms: () => this.predictor?.forms.learned() ?? [] } : undefined;
+    return this.options.cache ? { clear, forms: () => this.predictor?.patterns.learned() ?? [] } : undefined;
   }
 
-  /** Predicted reads pass no layer, and a client whose commands are published may have a cache. */
+  /** Predicted reads pass no layers, and a client whose commands are published may have a cache. */
   #cacheFor(command: FastCommand, key: string): ReadCache | undefined {
     const found = this.outgoingFor(command, key, true);
     return typeof found === 'string' ? undefined : (found.reads as ReadFeatures | undefined)?.incoming;
@@ -139,11 +139,11 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     return viewOf(this.client, options);
   }
 
-  /** Begins: called when all that the methods of the overlay need is there. */
-  protected enter(): void {
+  /** Called as soon as the fields that the overlay's methods use are set. */
+  protected install(): void {
     const { client } = this;
     Object.defineProperty(client, MARK, { value: this, configurable: true });
-    giveHandle(client, this);
+    defineHandle(client, this);
     addOverlay(client, this.options);
     if (this.cluster !== undefined) return;
     if (reports) report(this);
@@ -155,22 +155,22 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     );
   }
 
-  /** The client keeps the handle: its options and last counters can be read, and `coalesce()` finds the options. */
+  /** The client keeps the handle, so that users can read its counters and `coalesce()` finds its options. */
   detach(): void {
     const { client } = this;
     if (!this.enabled) return;
     Reflect.deleteProperty(client, MARK);
     removeOverlay(client);
-    this.leave();
+    this.uninstall();
   }
 
   attachCopy(copy: object, args: readonly unknown[]): void {
-    // A copy of the drop-in class is coalesced already.
+    // The constructor of the drop-in class has coalesced its copy.
     if ('coalescer' in copy && !releaseProvisional(copy)) return;
     this.coalesceCopy(copy, args);
   }
 
-  /** Shows neither the client nor the Cluster: their options may hold a password, and their queues hold arguments. */
+  /** Omits the client and the Cluster: their options may contain a password, and their queues contain arguments. */
   toJSON(): object {
     return { options: this.options, stats: this.stats() };
   }
@@ -180,15 +180,15 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   }
 }
 
-/** The attachment of `client`, if it is coalesced, by this copy of the package or another one. */
+/** The attachment of `client`, if this copy of the package or another one has coalesced it. */
 export function coalescerOf(client: object): Coalescer | undefined {
   const handle = (client as { [MARK]?: Coalescer })[MARK] ?? ownHandle(client);
   return handle?.enabled ? handle : undefined;
 }
 
 /**
- * Clients that `register` has coalesced, without being asked by their code, which may have another copy of this
- * package: in a bundle, or of another version.
+ * Clients that `register` has coalesced without a request by their code. That code may use another copy of this
+ * package: one in a bundle, or of another version.
  */
 const provisional = processWide('provisional', () => new WeakSet<object>());
 
@@ -196,7 +196,7 @@ export function markProvisional(client: object): void {
   provisional.add(client);
 }
 
-/** Code asks for a client's options itself: makes one that `register` has coalesced plain again; false for others. */
+/** Makes a client that `register` has coalesced plain again, since its code gives options itself; false for others. */
 export function releaseProvisional(client: object): boolean {
   if (!provisional.delete(client)) return false;
   coalescerOf(client)?.detach();
@@ -206,12 +206,12 @@ export function releaseProvisional(client: object): boolean {
 // ---- Clients that stay plain ----
 
 /**
- * Gives a client that stays plain its handle, unless it has one: code that uses the handle still works, and sees that
- * nothing was coalesced.
+ * Gives a plain client a handle, unless it has one. So code that uses the handle still works, and can see that the
+ * client is not coalesced.
  */
 export function addIdleHandle(client: object, options: ResolvedOptions): void {
   if ((client as Partial<Coalesced>).coalescer !== undefined) return;
-  giveHandle(client, {
+  defineHandle(client, {
     enabled: false,
     options,
     cache: undefined,
@@ -222,8 +222,8 @@ export function addIdleHandle(client: object, options: ResolvedOptions): void {
   });
 }
 
-/** Gives a client its handle, as an own property. A frozen client gets none. */
-export function giveHandle(client: object, handle: Coalescer): void {
+/** Defines the handle as an own property of the client. A frozen client gets none. */
+export function defineHandle(client: object, handle: Coalescer): void {
   Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
 }
 
@@ -231,8 +231,8 @@ function ownHandle(client: object): Coalescer | undefined {
   return Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Coalescer | undefined;
 }
 
-/** The options that a plain client had before `detach()`; the defaults if no copy of this package has coalesced it. */
-export function lastOptions(client: object): ResolvedOptions {
+/** The options of a plain client before `detach()`; the defaults if no copy of this package has coalesced it. */
+export function previousOptions(client: object): ResolvedOptions {
   const own = ownHandle(client);
   return own?.enabled === false ? own.options : DEFAULT_OPTIONS;
 }

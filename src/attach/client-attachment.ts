@@ -20,16 +20,16 @@ import {
   withoutCacheUnless,
 } from '../options.js';
 import type { FallbackReason } from '../stats.js';
-import { Attachment, addIdleHandle, type NodesShare } from './attachment.js';
+import { Attachment, addIdleHandle, type SharedByNodes } from './attachment.js';
 import { CorkAttachment, corkObserver, selectMode } from './cork-attachment.js';
 import { ReadFeatures } from './read-features.js';
 
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
 
-/** Coalesces the copy that the host's `duplicate(...args)` made of a client with these options, fast or corked. */
+/** Coalesces the copy of a client with these options that the host's `duplicate(...args)` has made. */
 export function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
-  // `monitor()` makes its client through `duplicate()`.
+  // `monitor()` creates its client by `duplicate()`.
   const { monitor, coalesce } = (args[0] ?? {}) as {
     readonly monitor?: unknown;
     readonly coalesce?: CoalesceSetting;
@@ -46,16 +46,16 @@ export function coalesceCopy(copy: object, args: readonly unknown[], options: Re
   else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), chosen), selected);
 }
 
-/** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
+/** What `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
   connection: Connection | undefined;
-  /** The cork, while the `data` listener of the stream cannot be told from others. */
+  /** The cork, while the stream's `data` listener cannot be identified. */
   #corked: Corked | undefined;
   readonly admission: PendingBound | undefined;
   readonly cachePrefixes: readonly string[] | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
-  constructor(client: HostClient, options: ResolvedOptions, copy: HostCopy, cluster?: NodesShare) {
+  constructor(client: HostClient, options: ResolvedOptions, copy: HostCopy, cluster?: SharedByNodes) {
     super(client, options, copy, 1, cluster);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
@@ -63,7 +63,7 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     if (maxPending !== undefined) {
       this.admission = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
     }
-    this.enter();
+    this.install();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
   }
@@ -76,12 +76,12 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     return [this.client];
   }
 
-  protected leave(): void {
+  protected uninstall(): void {
     this.client.removeListener('connect', this.#onConnect);
-    this.#leaveStream();
+    this.#detachStream();
   }
 
-  #leaveStream(): void {
+  #detachStream(): void {
     this.connection?.detach();
     this.connection = undefined;
     this.#corked?.undo();
@@ -89,7 +89,7 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   protected coalesceCopy(copy: object, args: readonly unknown[]): void {
-    // A Cluster duplicates its nodes to ask for its slots.
+    // A Cluster duplicates its nodes in order to refresh its slots.
     if (this.cluster === undefined) coalesceCopy(copy, args, this.options);
   }
 
@@ -110,18 +110,18 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     const { connection } = this;
     if (connection === undefined) return 'connection';
     const reason = connection.fallbackReason() ?? this.replacedReason(connection.outgoing);
-    return reason === undefined || (mayBeSeen && this.#isSeenOnly(reason)) ? connection.outgoing : reason;
+    return reason === undefined || (mayBeSeen && this.#isObserved(reason)) ? connection.outgoing : reason;
   }
 
   dispatcherFor(_command: FastCommand, _key: unknown, mayBeSeen: boolean): Dispatcher | FallbackReason {
     const found = this.outgoingFor();
     const { connection, client } = this;
-    if (typeof found !== 'string' || connection === undefined || !mayBeSeen || !this.#isSeenOnly(found)) return found;
+    if (typeof found !== 'string' || connection === undefined || !mayBeSeen || !this.#isObserved(found)) return found;
     return new (found === 'patched' ? LayeredDispatcher : PublishedDispatcher)(connection.outgoing, client);
   }
 
-  /** Whether commands fall back only because others see them. Replaced functions have the same reason as layers. */
-  #isSeenOnly(reason: FallbackReason): boolean {
+  /** Whether commands fall back only because others observe them. Replaced functions have the same reason as layers. */
+  #isObserved(reason: FallbackReason): boolean {
     const { connection } = this;
     if (connection === undefined || !canBeObserved(connection, reason)) return false;
     return this.replacedReason(connection.outgoing) === undefined;
@@ -137,18 +137,18 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   readonly #onConnect = (): void => this.#connected(true);
 
   /**
-   * Host: when `connect` is emitted, the stream has its `data` listener and nothing was received yet. A stream that
-   * already has a connection is left alone, and so is one that has ended, and a monitor's: it gets no replies, only
-   * lines that hold the arguments of other clients, of any length.
+   * Host: when `connect` is emitted, the stream has its `data` listener and has received nothing. A stream that has a
+   * connection already, or has ended, is left alone. So is a monitor's: it receives no replies, only lines with the
+   * arguments of other clients, of any length.
    *
-   * @param fresh - whether nothing was received on the stream yet.
+   * @param fresh - whether the stream has received nothing yet.
    */
   #connected(fresh: boolean): void {
     const { stream } = this.client;
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
     if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
-    this.#leaveStream();
-    // Host: `emit` goes on to us when a listener of `connect` before ours has detached the client.
+    this.#detachStream();
+    // Host: `emit` calls our listener even if an earlier listener of `connect` has detached the client.
     if (!this.enabled) return;
     const listener = findDataListener(stream);
     if (listener === undefined) {

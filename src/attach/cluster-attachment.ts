@@ -12,22 +12,22 @@ import { LayeredDispatcher } from '../observed/observed-dispatcher.js';
 import { corkOptionsOf, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
-import { Attachment, coalescerOf, type NodesShare } from './attachment.js';
+import { Attachment, coalescerOf, type SharedByNodes } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { corkObserver, selectMode } from './cork-attachment.js';
 
 /**
- * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
- * client, with counters that all share. The Cluster's own methods compute the slot and put a fast command straight on
- * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
- * `Entry#reject` calls the `redirect` of its context (`Outgoing#contextIn`), which calls `ClusterRouting#redirect`.
+ * What `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a client; all share
+ * their counters. The Cluster's own methods compute the slot and add a fast command directly to its node's batch. If it
+ * fails there, the Cluster redirects this one command: `Entry#reject` calls the `redirect` of its context
+ * (`Outgoing#contextIn`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Attachment<HostCluster> implements CallTarget, NodesShare {
+export class ClusterAttachment extends Attachment<HostCluster> implements CallTarget, SharedByNodes {
   readonly accepted: WeakSet<object>;
   readonly admission: PendingBound | undefined;
   readonly routing: ClusterRouting;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
-  /** Which nodes served which slots when these were last read; only with the option `cache`. */
+  /** Which nodes served which slots at the last refresh; only with the option `cache`. */
   #slotOwners: string | undefined;
 
   constructor(client: HostCluster, options: ResolvedOptions, copy: HostCopy) {
@@ -39,7 +39,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     }
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
-    this.enter();
+    this.install();
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
     for (const node of client.nodes()) this.#onNode(node);
@@ -53,7 +53,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     return this.client.nodes();
   }
 
-  protected leave(): void {
+  protected uninstall(): void {
     this.client.removeListener('+node', this.#onNode);
     this.client.removeListener('refresh', this.#onRefresh);
     for (const node of this.members) node.detach();
@@ -76,7 +76,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   }
 
   outgoingFor(command: FastCommand, key: unknown, mayBeSeen = false): Outgoing | FallbackReason {
-    // The node's attachment checks whether the command class is patched.
+    // The node's attachment checks for replaced functions.
     const reason = this.routing.clusterFallbackReason();
     return reason ?? this.#nodeFor(command, key)?.outgoingFor(command, key, mayBeSeen) ?? 'routing';
   }
@@ -103,11 +103,11 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   }
 
   /**
-   * Host: emitted when a node is added to the pool, before it connects. A node that was coalesced by itself is taken
-   * over: it counts with the Cluster from now on, and its commands in flight settle.
+   * Host: emitted when a node is added to the pool, before it connects. A node that was coalesced separately is taken
+   * over: the Cluster's counters include it from now on, and its commands in flight settle.
    *
-   * The Cluster may be detached, and coalesced again, by a listener of `+node` before ours, and by subscribers that
-   * hear of each step here; they may coalesce the node by itself, too.
+   * Earlier listeners of `+node`, and subscribers of our channels, may detach the Cluster and coalesce it again, or
+   * coalesce the node separately.
    */
   readonly #onNode = (node: HostClient): void => {
     if (this.enabled) coalescerOf(node)?.detach();
@@ -123,7 +123,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     if (!this.enabled) attachment.detach();
   };
 
-  /** Host: emitted when the slots were read again. A node announces no changes of keys in a slot that it has lost. */
+  /** Host: emitted after the slots were refreshed. A node announces no changes of keys in a slot that it has lost. */
   readonly #onRefresh = (): void => {
     const before = this.#slotOwners;
     this.#slotOwners = slotOwners(this.client);
@@ -131,7 +131,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   };
 }
 
-/** The slot of a fast command by its first argument; undefined if that is not its first key. */
+/** The slot of a fast command's first argument; undefined if that is not a key. */
 function slotOf(command: Pick<FastCommand, 'keys'>, key: unknown): number | undefined {
   if (command.keys === 'none' || command.keys === 'own') return undefined;
   if (typeof key === 'string' || key instanceof Buffer) return calculateSlot(key);

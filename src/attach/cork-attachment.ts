@@ -1,6 +1,6 @@
 /**
- * Which mode a client runs in: the fast path, which rests on the inside of known releases, or the cork; and what a
- * client in cork mode has.
+ * Selects a client's mode: the fast path, which uses the internals of known releases, or the cork; and attaches the
+ * cork to a client.
  */
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
@@ -16,27 +16,27 @@ import type { AnyFunction, HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, corkOptionsOf, needingFastPath, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { giveHandle, releaseProvisional } from './attachment.js';
+import { defineHandle, releaseProvisional } from './attachment.js';
 import { report } from './report.js';
 
-/** Why a client gets the cork. */
+/** Why a client is corked. */
 export interface CorkReason {
   readonly why: string;
-  /** Its name, if it is of no known release. */
+  /** The client's name, if its release is unknown. */
   readonly unknown?: string;
 }
 
-const OTHER_REALM = 'a client of another realm';
+const OTHER_REALM = 'a client from another realm';
 const HELP = '(docs/compatibility.md)';
 /**
- * The copy of the host that a client is of, if it gets the fast path; or why it gets the cork. A warning tells that,
- * unless somebody has asked for the cork and no option is ignored.
+ * The copy of the host that has made the client, if it gets the fast path; otherwise, why it is corked. Warns in the
+ * second case, unless the user has asked for the cork and no option is ignored.
  */
 export function selectMode(client: HasOptions, options: ResolvedOptions): HostCopy | CorkReason {
   if (!options.fastPath) return { why: 'the option fastPath is false' };
   if (environment === 'cork') return corked(`${VARIABLE} is cork`, options);
-  // In a test file of Jest, say: it has other classes, also for what commands return, and an Error is none of ours.
-  if (!(client instanceof Object)) return { ...corked('it is of another realm', options), unknown: OTHER_REALM };
+  // For example in a test file of Jest, whose classes differ from ours, including Error and those of replies.
+  if (!(client instanceof Object)) return { ...corked('it is from another realm', options), unknown: OTHER_REALM };
   const copy = copyOf(client);
   if ('unknown' in copy) {
     const { unknown, differs, by } = copy;
@@ -73,7 +73,7 @@ function warn(code: string, why: string, options: ResolvedOptions, cure = ''): v
 
 const DETACHED = { undo: 'detach()', close: 'the connection is closed' };
 
-/** Counts what the corks of a client, or of a Cluster's nodes, do, and tells the channels. */
+/** Counts the batches of a client's cork, or those of a Cluster's nodes, and publishes their events. */
 export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkReason): CorkObserver {
   const at = (stream: Duplex) => ({
     get address() {
@@ -83,7 +83,7 @@ export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkR
   return {
     polls: counters,
     corked(stream) {
-      // Later: it may be told amid a write, where no user code may run.
+      // Deferred, because no user code may run during a write.
       nextTick(() => reportConnection(at(stream), 'attached', why));
     },
     uncorked(stream, reason) {
@@ -100,7 +100,7 @@ export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkR
   };
 }
 
-/** The handle of a client or Cluster that has the cork: nothing is known of it but its stream and its events. */
+/** The handle of a corked client or Cluster, of which only the stream and the events are used. */
 export class CorkAttachment implements Coalescer {
   enabled = true;
   readonly cache = undefined;
@@ -114,7 +114,7 @@ export class CorkAttachment implements Coalescer {
     readonly coalesceCopy: (copy: object, args: readonly unknown[], options: ResolvedOptions) => void,
   ) {
     this.#corked = cork(client, corkOptionsOf(options), corkObserver(client, this.counters, reason));
-    giveHandle(client, this);
+    defineHandle(client, this);
     this.#ownDuplicate();
     if (reports) report(this);
   }
@@ -140,7 +140,7 @@ export class CorkAttachment implements Coalescer {
     if (own === this.#duplicate) Reflect.deleteProperty(this.client, 'duplicate');
   }
 
-  /** Copies are coalesced, too: for this one public method stands on the client itself, until `detach()`. */
+  /** Makes `duplicate()` coalesce its copies: the only method defined on the client itself, until `detach()`. */
   #ownDuplicate(): void {
     const { client } = this;
     if (Object.hasOwn(client, 'duplicate')) return;
@@ -150,7 +150,7 @@ export class CorkAttachment implements Coalescer {
   readonly #duplicate = (...args: unknown[]): object => {
     const { duplicate } = Object.getPrototypeOf(this.client) as { duplicate: AnyFunction };
     const copy = duplicate.apply(this.client, args) as HasOptions;
-    // A copy of the drop-in class is coalesced already.
+    // The constructor of the drop-in class has coalesced its copy.
     if (!('coalescer' in copy) || releaseProvisional(copy)) this.coalesceCopy(copy, args, this.options);
     return copy;
   };

@@ -11,7 +11,7 @@ import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { pipelineMethods, refuseWhole } from '../pipelines/fast-pipeline.js';
 
-/** The overlays by kind, one of each per class of clients. */
+/** The overlays: one of each kind per client class. */
 const overlays = {
   fast: new WeakMap<object, object>(),
   /** The fast overlay with the layer that refuses calls under `maxPending`. */
@@ -19,8 +19,8 @@ const overlays = {
 };
 
 /**
- * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
- * and the fast methods. So the class gets no property, and the client only its attachment.
+ * Inserts the overlay between a client and its class: `client → overlay → Redis.prototype`. The overlay has `duplicate`
+ * and the fast methods, so the class gets no properties, and the client only its attachment.
  */
 export function addOverlay(client: HasOptions, { maxPending }: ResolvedOptions): void {
   const kind = maxPending !== undefined ? 'bounded' : 'fast';
@@ -29,7 +29,7 @@ export function addOverlay(client: HasOptions, { maxPending }: ResolvedOptions):
   if (kind === 'bounded' && Object.hasOwn(client, 'sendCommand')) aroundSendCommand(client, client, BOUNDED);
 }
 
-/** Puts the client's class back, and the host's methods where ours still are among the client's own. */
+/** Removes the overlay from the prototype chain, and restores the host's methods where ours are own properties. */
 export function removeOverlay(client: object): void {
   const sendCommand = ownMethod(client, 'sendCommand');
   if (sendCommand !== undefined) define(client, 'sendCommand', unwrapped(sendCommand));
@@ -40,11 +40,11 @@ export function removeOverlay(client: object): void {
   }
   const overlay = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(overlay) as object;
-  // Other code may have put a prototype in front. Then the overlay stays, finds no mark and passes every call on.
+  // Other code may have inserted a prototype. Then the overlay stays, finds no mark and passes every call on.
   if (Object.values(overlays).some((ofKind) => ofKind.get(parent) === overlay)) Object.setPrototypeOf(client, parent);
 }
 
-/** What the client itself has under a name, if it is a method. */
+/** The client's own method of this name, if it has one. */
 function ownMethod(client: object, name: string): AnyFunction | undefined {
   return Object.hasOwn(client, name) ? methodOf(client, name) : undefined;
 }
@@ -55,7 +55,7 @@ type Change = (overlay: Methods, parent: Methods) => void;
 let change: Change | undefined;
 const allOverlays = new Set<WeakRef<object>>();
 
-/** Changes all overlays, those that are made later, too. */
+/** Applies a change to all overlays, including future ones. */
 export function changeOverlays(by: Change): void {
   change = by;
   for (const each of allOverlays) {
@@ -76,7 +76,7 @@ function overlayFor(parent: object, kind: keyof typeof overlays): object {
   return overlay;
 }
 
-/** Ours are defined, not assigned: a class may be frozen, or have accessors of the user's, which stay as they are. */
+/** Defines the methods, because assignment fails where a class is frozen or a user's accessor is inherited. */
 function addMethods(overlay: object, parent: Methods): void {
   const fastMethods = FAST_COMMANDS.flatMap((command) =>
     methodsNamed(command.name).map(([methodName, encoding]) => ({
@@ -91,7 +91,7 @@ function addMethods(overlay: object, parent: Methods): void {
   const others = { ...definingMethods(parent), ...pipelineMethods(parent), duplicate: duplicateOf(parent) };
   for (const [name, method] of Object.entries(others))
     if (methodOf(parent, name) !== undefined) define(overlay, name, method);
-  // As the host's.
+  // Like the host's method.
   Reflect.defineProperty(overlay, 'duplicate', { enumerable: false });
 }
 
@@ -103,11 +103,11 @@ function duplicateOf(parent: Methods): AnyFunction {
   };
 }
 
-/** A layer of ours around all calls of a client, beside its fast methods. */
+/** Our own layer around those calls of a client that do not go through its fast methods. */
 interface AroundCalls {
-  /** Around a command of the host's: all but those of fast pipelines pass through `sendCommand`. */
+  /** Wraps the sending of a host command. All but those in fast pipelines pass through `sendCommand`. */
   sendCommand(target: CallTarget, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
-  /** A pipeline or transaction was made. */
+  /** Called with each new pipeline or transaction. */
   made(pipeline: unknown, target: CallTarget, name: 'pipeline' | 'multi'): void;
 }
 
@@ -122,7 +122,7 @@ function aroundSendCommand(holder: object, parent: object, around: AroundCalls):
     },
     () => unwrapped(behind()),
   );
-  // A client may have one that cannot be replaced.
+  // Defining it may fail: the client may have a `sendCommand` that cannot be replaced.
   define(holder, 'sendCommand', sendCommand);
 }
 
@@ -134,21 +134,21 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
     define(overlay, name, function (this: unknown, ...args: unknown[]) {
       const result = make.apply(this, args);
       const target = callTargetOf(this);
-      // `multi({ pipeline: false })` sends MULTI, and returns a promise; a layer may return anything.
+      // `multi({ pipeline: false })` sends MULTI and returns a promise; a layer may return anything.
       if (target !== undefined && '_queue' in Object(result)) around.made(result, target, name);
       return result;
     });
   }
 }
 
-/** The layer that refuses calls under `maxPending`. */
+/** The layer that refuses calls beyond `maxPending`. */
 const BOUNDED: AroundCalls = {
   sendCommand: ({ admission }, [command, stream], pass) =>
     admission?.refuses(command, stream) ? command.promise : pass(),
   made: refuseWhole,
 };
 
-/** Methods of the client that define others on it, which hide the overlay. */
+/** The methods that define others on the client itself, where they would hide the overlay's. */
 function definingMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   const defining = (name: string): AnyFunction =>
     function (this: unknown, ...args) {
@@ -160,8 +160,8 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
 }
 
 /**
- * Replaces what the host has defined on the client itself under a name, and its `Buffer` form, by fast methods. They
- * stay own properties. Methods that users have defined there are not replaced.
+ * Replaces the methods of this name, with and without `Buffer`, that the host has defined on the client itself by fast
+ * ones, which are own properties, too. Methods defined by users are kept.
  */
 function replaceDefined(client: object, name: string): void {
   for (const [methodName, encoding] of methodsNamed(name)) {
@@ -169,7 +169,7 @@ function replaceDefined(client: object, name: string): void {
     if (original === undefined || formOf(original) !== undefined) continue;
     const sender = senderOf(client, name, encoding, original);
     if (sender === undefined) continue;
-    // Without a prototype: V8 would keep a hidden class for each name.
+    // No prototype, because V8 would then keep a hidden class for each name.
     const parent = Object.create(null) as Record<string, unknown>;
     parent[methodName] = original;
     define(client, methodName, commandMethod({ methodName, parent, sender }));

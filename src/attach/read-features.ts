@@ -13,7 +13,7 @@ import { SharedReads } from '../reads/shared-reads.js';
 import { RequestReader } from '../resp/request-reader.js';
 
 /**
- * The features of reads on one connection, in their order:
+ * The read features of one connection, in this order:
  *
  *     cache: from memory ─▶ shared with an identical read ─▶ fused with its neighbour ─▶ `Outgoing#enqueue`
  */
@@ -22,7 +22,7 @@ export class ReadFeatures implements Reads {
   readonly #shared: SharedReads | undefined;
   readonly #fused: FusedReads | undefined;
 
-  /** Undefined if the options have none of them. */
+  /** Undefined if the options enable none of them. */
   static of(
     outgoing: Outgoing,
     options: ResolvedOptions,
@@ -49,7 +49,7 @@ export class ReadFeatures implements Reads {
     return this.incoming?.hasDeferred ?? false;
   }
 
-  /** A call that reads past the cache is sent without asking: its answer is kept all the same. */
+  /** A call that bypasses the cache is sent without a lookup, but its answer is kept. */
   lookUp(variant: CommandVariant, args: readonly unknown[], call: Call | undefined): Answer | undefined {
     const asks = this.incoming !== undefined && variant.command.cacheable && call?.cache !== false;
     return asks ? this.incoming.lookUp(variant, args) : undefined;
@@ -66,7 +66,7 @@ export class ReadFeatures implements Reads {
       cache.issued(variant, args, answer as CachedRead | undefined);
   }
 
-  /** The steps between a command's entry and the queue, in their order. */
+  /** Applies the features to a command's entry, then queues it. */
   #issue(entry: CallEntry, encoded: Encoded, call: Call | undefined): void {
     const { outgoing, incoming: cache } = this;
     const shared = this.#shared;
@@ -79,39 +79,39 @@ export class ReadFeatures implements Reads {
       return;
     }
     const kept = cache?.sends(entry, call) ?? false;
-    // Reads that waited may have been sent just now, before this one.
+    // `sends` may have just sent reads that waited, before this command.
     if (!shareable) shared?.close();
     if (kept) name ??= shared?.nameOf(entry, encoded);
-    // Before it is queued: a stream in memory may answer within the write, and user code then issue the same read.
+    // Before queueing: an in-memory stream may answer during the write, and user code then issue the same read.
     if (name !== undefined) shared?.lead(name, entry);
     try {
       outgoing.enqueue(entry, encoded, deadline);
     } catch (error) {
-      // It was not queued, so nobody may follow it.
+      // It was not queued, so no read may follow it.
       shared?.close();
       throw error;
     }
     if (kept) cache?.sentKept(entry);
   }
 
-  /** Sends a read that waited for its answer from memory. */
+  /** Sends a read whose answer from memory can no longer be used. */
   #resend(entry: CallEntry, call: Call | undefined): void {
     const { outgoing } = this;
     const reason = outgoing.connection.fallbackReason();
-    // A published one was published when it was called.
+    // Subscribers have already seen this command, so `traced` is no obstacle.
     if (reason === undefined || reason === 'traced') this.#issue(entry, entry.encodeAssumingAscii(), call);
-    // Host: it holds a command back, or rejects it, as the state of the connection demands.
+    // Host: depending on the state of the connection, it holds the command back or rejects it.
     else outgoing.client.sendCommand(entry);
   }
 
   sendsTogether(commands: readonly HostCommand[]): void {
     this.incoming?.sendsPipeline(commands);
     this.#fused?.sendsTogether(commands);
-    // Behind it: reads that waited are sent before these commands.
+    // Last, because reads that waited are sent before these commands.
     this.#shared?.close();
   }
 
-  /** Ordering: the host has queued all but the last entry of the pipeline that it writes next; these go behind. */
+  /** Ordering: waiting reads go before the pipeline that the host writes next. All but its last entry are queued. */
   hostWrites(data: HostWrite['data'], isSingle: boolean): void {
     const { incoming: cache } = this;
     if (isSingle || !cache?.hasDeferred) return;

@@ -1,4 +1,4 @@
-/** `IOREDIS_COALESCE=stats`: one line per client on standard error when the process ends, and on SIGUSR2. */
+/** `IOREDIS_COALESCE=stats`: prints one line per client to standard error when the process ends, and on SIGUSR2. */
 import { writeSync } from 'node:fs';
 import { reports } from '../environment.js';
 import { isHostCluster, startupNodesOf } from '../host/cluster.js';
@@ -12,43 +12,43 @@ export interface Reportable {
   readonly client: HasOptions & { readonly status?: string };
   readonly counters: Stats;
   readonly enabled: boolean;
-  /** Why it has the cork. */
+  /** Why it is corked. */
   readonly reason?: { readonly why: string };
 }
 
 interface Reported {
-  /** Stored at once, since the client may be changed later. */
+  /** Computed at once, since the client's options may change later. */
   readonly name: string;
   readonly counters: Stats;
   readonly attachment: WeakRef<Reportable>;
 }
 
-/** How many `clients`, `commands`, `fastCommands`, `batches` and predictions; and what has fallen back, by reason. */
+/** The numbers of `clients`, `commands`, `fastCommands`, `batches` and predictions, and of fallbacks by reason. */
 type Figures = ReturnType<typeof figuresOf>;
 
-/** Clients that are in memory; they are not kept there. */
+/** Clients that are still in memory, held by weak references only. */
 const reported = new Set<Reported>();
-/** The sums of those that no longer are, by name. */
+/** The sums of collected clients, by name. */
 const collected = new Map<string, Figures>();
 const registry = new FinalizationRegistry<Reported>((one) => {
   reported.delete(one);
   addTo(collected, one);
 });
 let isListening = false;
-let watch: (attachment: Reportable) => void = () => {};
+let observe: (attachment: Reportable) => void = () => {};
 
-/** `by` is called with each client that will be reported. */
-export function onReported(by: typeof watch): void {
-  watch = by;
+/** Calls `by` with each client that will be reported. */
+export function onReported(by: typeof observe): void {
+  observe = by;
 }
 
 export function report(attachment: Reportable): void {
   const { client, reason } = attachment;
   const name = nameOf(client) + (reason ? `, corked since ${reason.why}` : '');
   const one = { name, counters: attachment.counters, attachment: new WeakRef(attachment) };
-  watch(attachment);
+  observe(attachment);
   queueMicrotask(() => {
-    // Code has made a client of `register` plain at once, to coalesce it itself.
+    // The client's code may have coalesced it itself, instead of `register`.
     if (!attachment.enabled) return;
     reported.add(one);
     registry.register(attachment, one);
@@ -66,39 +66,39 @@ function listen(): void {
   for (const name of ['SIGTERM', 'SIGINT'] as const) if (process.listenerCount(name) === 0) printAtSignal(name);
 }
 
-/** Prints before a signal ends the process, which it still does; a listener of the program's takes its place. */
+/** Prints before the signal ends the process. Does nothing once the program has a listener of its own. */
 function printAtSignal(name: 'SIGTERM' | 'SIGINT'): void {
-  const stop = () => {
+  const unlisten = () => {
     process.off(name, end);
-    process.off('newListener', makeRoom);
+    process.off('newListener', stepAside);
   };
   const end = () => {
-    stop();
+    unlisten();
     print();
-    // After this turn's commands have been sent.
+    // Let this turn's commands be sent first.
     setImmediate(() => process.kill(process.pid, name));
   };
-  const makeRoom = (added: string | symbol) => {
-    // Later: Node stops listening for a signal that has no listener for a moment.
-    if (added === name) queueMicrotask(stop);
+  const stepAside = (added: string | symbol) => {
+    // Deferred, because Node ignores a signal that has no listener even for a moment.
+    if (added === name) queueMicrotask(unlisten);
   };
   process.on(name, end);
-  process.on('newListener', makeRoom);
+  process.on('newListener', stepAside);
 }
 
-const shown = (texts: readonly string[]) => texts.map((text) => `ioredis-coalesce: ${text}`);
-let reportOf: (clients: readonly string[], asTexts: typeof shown) => string[] = shown;
+const prefixed = (texts: readonly string[]) => texts.map((text) => `ioredis-coalesce: ${text}`);
+let reportOf: (clients: readonly string[], asTexts: typeof prefixed) => string[] = prefixed;
 
-/** Changes what is printed of the lines for clients. */
+/** Changes what is printed, given the lines of all clients. */
 export function changeReport(by: typeof reportOf): void {
   reportOf = by;
 }
 
 function print(): void {
-  for (const line of reportOf(lines(), shown)) writeSync(STANDARD_ERROR, `${line}\n`);
+  for (const line of reportOf(lines(), prefixed)) writeSync(STANDARD_ERROR, `${line}\n`);
 }
 
-/** A line for each client, and one for all of a name that have ended, or were detached. */
+/** A line for each client, and one per name for all clients that have ended or were detached. */
 function lines(): string[] {
   const all: string[] = [];
   const ended = new Map(collected);
@@ -146,7 +146,7 @@ function lineOf(name: string, figures: Figures): string {
   return `${who}: ${what}`;
 }
 
-/** The address that a client or Cluster connects to, without its password. */
+/** The address of a client or Cluster, without its password. */
 function nameOf(client: object): string {
   if (isHostCluster(client)) return `Cluster of ${startupNodesOf(client).length} startup nodes`;
   const { path, host, port, db, connectionName } = (client as HasOptions).options;

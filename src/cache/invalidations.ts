@@ -6,12 +6,12 @@ const CR = 13;
 const LINE_END = 2;
 /** RESP: `invalidate` with the array of its keys, or null for all of them. */
 const HEADER = Buffer.from('>2\r\n$10\r\ninvalidate\r\n');
-/** Bytes of an invalidation that is assembled from several chunks; a longer one invalidates all keys. */
+/** Most bytes of an invalidation assembled from several chunks; a longer one invalidates all keys. */
 const MAX_HELD = 1024 * 1024;
 
 /**
- * Takes the invalidations out of the server's bytes, however these are split into chunks. Any other push is given back
- * from its first byte on (invariant 4).
+ * Takes invalidations out of the server's bytes, wherever they are split into chunks. Gives back any other push from
+ * its first byte on (invariant 4).
  */
 export class InvalidationReader {
   /** The end of the last invalidation in its chunk. */
@@ -21,19 +21,19 @@ export class InvalidationReader {
   #scanner = new ReplyScanner();
 
   constructor(
-    /** @param keys - undefined for all. */
+    /** @param keys - undefined for all keys. */
     readonly invalidate: (keys: readonly string[] | undefined) => void,
   ) {}
 
-  /** Whether the beginning of a push is held. */
+  /** Whether it holds the beginning of a push. */
   get open(): boolean {
     return this.#heldBytes > 0;
   }
 
   /**
-   * Reads the push at `position`, or continues the one that began in an earlier chunk.
+   * Reads the push at `position`, or the rest of a push from an earlier chunk.
    *
-   * @returns false if it is not an invalidation: then it belongs to the host, with the bytes that `release` gives back.
+   * @returns false if it is not an invalidation, but the host's, which then also gets the bytes of `release`.
    */
   read(chunk: Buffer, position: number): boolean {
     if (!this.#isInvalidation(chunk, position)) return false;
@@ -46,18 +46,18 @@ export class InvalidationReader {
     }
     if (scanned !== 'more' || this.#heldBytes + chunk.length - position > MAX_HELD) {
       this.invalidate(undefined);
-      // The host reads the rest of it: the next push begins anew.
+      // The host reads the rest of this push, so start afresh with the next one.
       this.#scanner = new ReplyScanner();
       return false;
     }
-    // A copy: the memory of a chunk may be used again.
+    // Copied, because the memory of a chunk may be reused.
     this.#held.push(Buffer.from(chunk.subarray(position)));
     this.#heldBytes += chunk.length - position;
     this.end = chunk.length;
     return true;
   }
 
-  /** Gives the held bytes back. */
+  /** Returns the held bytes, and holds none. */
   release(): Buffer {
     const held = Buffer.concat(this.#held);
     this.#held = [];
@@ -74,7 +74,7 @@ export class InvalidationReader {
   }
 }
 
-/** The keys of a whole invalidation; undefined if it is for all keys, or no key can be read. */
+/** The keys of a complete invalidation; undefined if it is for all keys, or if they cannot be read. */
 function keysOf(push: Buffer): string[] | undefined {
   const keys: string[] = [];
   let position = push.indexOf(CR, HEADER.length) + LINE_END;

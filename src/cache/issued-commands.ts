@@ -5,7 +5,7 @@ import { CODES, warnOnce } from '../errors.js';
 import { now } from '../util/clock.js';
 import type { CacheStore } from './store.js';
 
-/** A key that the reply to a read on its way will show, whose answer is not kept. */
+/** A key that the reply to a read in flight will show; that answer is not kept. */
 interface Shown {
   readonly position: number;
   readonly name: string;
@@ -15,47 +15,47 @@ const NEVER = -1;
 const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
 
 /**
- * This client's own commands on their way on one connection, as far as they keep answers from being used. A command is
- * known by its position: how many commands were queued before it.
+ * Those commands in flight on one connection that make cached answers unusable. A command's position is the number of
+ * commands queued before it.
  *
  *     position    0   1   2   3   4   5
  *     queue      [get a][set b][get b][eval][get c]      `replies.all` of them have left it
  *
- * Invariant 12: a read is answered from memory only if nothing that this client has issued before it could have changed
- * the answer. Where the keys of a command are not known, nothing is used until all pushes that it may have caused have
- * come. RESP: they come between its reply and the next one (Redis 7, `afterCommand`), so the next reply shows that.
+ * Invariant 12: a read is answered from memory only if no command that this client issued before it could have changed
+ * the answer. After a command with unknown keys, no answer is used until all pushes that it may have caused have
+ * arrived. RESP: they arrive before the next reply (Redis 7, `afterCommand`).
  *
- * With BCAST they are sent at the end of the server's turn, so the reply to a command that was issued after its reply
- * shows it, and a reply may show a change before its push.
+ * With BCAST, Redis sends them at the end of its turn. So they have arrived once a command issued after the reply is
+ * answered, and a reply may show a change before its push does.
  */
 export class IssuedCommands {
-  /** Keys that replies will show, in the order of positions; like `#anything` and `#awaited`, used only with BCAST. */
+  /** Keys that replies will show, by position; like `#anything` and `#awaited`, used only with BCAST. */
   readonly #shown = new Denque<Shown>();
-  /** The position of the last command on its way that may have changed, or show, any key. */
+  /** The position of the last command in flight that may have changed, or show, any key. */
   #anything = NEVER;
-  /** The position of the next command whose reply matters here. */
+  /** The position of the next command whose reply changes these fields. */
   #awaited = Number.POSITIVE_INFINITY;
-  /** Nothing is used until the reply at this position has come. */
+  /** No answer is used until the reply at this position has arrived. */
   #heldUntil = NEVER;
 
-  /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
+  /** The position of the last MULTI. An EXEC at the same position was sent together with it. */
   #multiAt = NEVER;
   readonly #heldWarning = new HeldAnswersWarning();
 
   constructor(
     readonly connection: Pick<Outgoing, 'replies' | 'transaction' | 'stats'>,
     readonly store: CacheStore,
-    /** Whether pushes come at the end of the server's turn (BCAST). */
-    readonly pushesLate: boolean,
+    /** Whether pushes are sent at the end of the server's turn (BCAST). */
+    readonly usesBroadcast: boolean,
     readonly scripts: 'anything' | 'keys',
   ) {}
 
-  /** Whether no command of unknown keys keeps answers from being used. */
+  /** Whether no command with unknown keys makes answers unusable. */
   get settled(): boolean {
     return this.connection.replies.all > this.#heldUntil;
   }
 
-  /** The effect on keys that are known. */
+  /** The effect, if the command's keys are known. */
   keyed(effect: Effect): KeyedEffect | undefined {
     if (typeof effect === 'object') return effect;
     return effect === 'script' && this.scripts === 'keys' ? SCRIPT_OF_KEYS : undefined;
@@ -79,7 +79,7 @@ export class IssuedCommands {
         this.changesAnything(position);
         break;
       case 'multi':
-        // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
+        // RESP: a nested MULTI is refused, and EXEC ends the outer transaction.
         if (!connection.transaction.open) this.#multiAt = position;
         break;
       case 'exec':
@@ -104,7 +104,7 @@ export class IssuedCommands {
   }
 
   changesAnything(position: number): void {
-    if (!this.pushesLate) {
+    if (!this.usesBroadcast) {
       this.#heldUntil = position + 1;
       return;
     }
@@ -113,27 +113,27 @@ export class IssuedCommands {
     this.#heldUntil = Number.POSITIVE_INFINITY;
   }
 
-  /** The reply to a command may show any key. Where pushes are not late, the push of a change comes before it. */
+  /** The reply to a command may show any key. Without BCAST, the push of a change arrives before it. */
   #showsAnything(position: number): void {
-    if (this.pushesLate) this.changesAnything(position);
+    if (this.usesBroadcast) this.changesAnything(position);
     else this.#heldUntil = Math.max(this.#heldUntil, position);
   }
 
-  /** The reply at `position` will show a key of which answers are kept; its own answer is not kept. */
+  /** The reply at `position` will show a key of which answers are kept, but is not kept itself. */
   noteShown(name: string, position: number): void {
-    if (!this.pushesLate) return;
+    if (!this.usesBroadcast) return;
     this.#shown.push({ position, name });
     this.#awaits(position);
   }
 
   /**
-   * A push was handed to user code: it may tell of a change whose invalidation is behind it. Redis: `expired` and some
-   * other events are published before the key is invalidated.
+   * A push was handed to user code. It may announce a change whose invalidation is still to come: Redis publishes
+   * `expired` and some other events before it invalidates the key.
    *
    * @param next - the position of the next command to be issued.
    */
   pushed(next: number): void {
-    this.#heldUntil = Math.max(this.#heldUntil, this.pushesLate ? next : this.connection.replies.all);
+    this.#heldUntil = Math.max(this.#heldUntil, this.usesBroadcast ? next : this.connection.replies.all);
   }
 
   #awaits(position: number): void {
@@ -164,10 +164,10 @@ export class IssuedCommands {
 }
 
 const MINUTE_MS = 60_000;
-/** Answers held back in a minute: fewer are no load. */
-const LOAD = 10_000;
+/** Answers held back in a minute; below this, traffic is too light to judge. */
+const MIN_HELD = 10_000;
 
-/** Warns once per process if scripts have held back more answers in a minute than were given: nothing else tells. */
+/** Warns once per process if scripts have held back more answers in a minute than were given. */
 export class HeldAnswersWarning {
   #since = { atMs: Number.NaN, held: 0, hits: 0 };
 
@@ -177,7 +177,7 @@ export class HeldAnswersWarning {
     if (atMs - since.atMs < MINUTE_MS) return;
     this.#since = { atMs, held, hits };
     const more = held - since.held;
-    if (Number.isNaN(since.atMs) || more < LOAD || more < hits - since.hits) return;
+    if (Number.isNaN(since.atMs) || more < MIN_HELD || more < hits - since.hits) return;
     const cure = "`cache: { scripts: 'keys' }` cures it, or a client of their own";
     warnOnce(
       CODES.CACHE_HELD,

@@ -14,61 +14,59 @@ import { nextTick, now, setImmediate } from '../util/clock.js';
 import { SETTLED } from '../util/deadlines.js';
 import { InvalidationReader } from './invalidations.js';
 import { IssuedCommands } from './issued-commands.js';
-import type { Form } from './prefetch/forms.js';
-import { type Foreseen, PredictedEntry, type Predictor } from './prefetch/prediction.js';
+import type { KeyPattern } from './prefetch/key-patterns.js';
+import { PredictedEntry, type PredictionOrigin, type Predictor } from './prefetch/prediction.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
-import { AskedWithReads, Liveness, Tracking, warnUncached } from './tracking.js';
+import { CompanionCommands, Liveness, Tracking, warnUncached } from './tracking.js';
 
 /** Milliseconds for which a predicted answer may be used. */
-const PREDICTED_FOR = 1_000;
+const PREDICTION_TTL_MS = 1_000;
 
 /**
- * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has
- * announced no change of its key. It ends with its connection.
+ * One connection's cache of read answers. A cached read needs no command until Redis announces a change of its key. The
+ * cache ends with its connection.
  *
- * 1. A read is looked up (`lookUp`). If there is an answer that may be used, the read waits until the loop has read its
- *   sockets.
- * 2. At the end of the turn all reads that wait are looked up again (`#endTurn`): answered, or sent if the answer has
- *   been revoked or is too old. So nothing is delivered that bytes already read have revoked.
- * 3. A command that may change what a waiting read answers, or show a newer one, has all of them decided first.
- * 4. To decide runs no code of users. To deliver runs reply transformers, which may do anything: so answers are
- *   delivered at the end of the turn, or before the replies of the next chunk, when nothing is half done.
- * 5. When a read is sent, it is decided whether its answer is kept (`sends`). Then it is put into the store, pending,
- *   and identical reads of the batch share it. CLIENT CACHING YES goes before it, PTTL behind it (`AskedWithReads`).
- * 6. Each command that is sent drops the keys that it changes, pending reads too. While it is on its way, answers of
- *   keys that it shows are not used (`heldUntil`); while one of unknown keys is, none is (`IssuedCommands`).
- * 7. The reply fills the pending read, in the order of the bytes (`answered`). PTTL's has to come before it is used.
- * 8. An invalidation drops the answers of a key, and of its pending reads only those with a CACHING YES of their own
- *   stay.
+ * 1. `lookUp` looks for an answer. If there is a usable one, the read waits until the event loop has read its sockets.
+ * 2. At the end of the turn, all waiting reads are looked up again (`#endTurn`), then answered, or sent if the answer
+ *   was invalidated or is too old. So no answer is delivered that received bytes have invalidated.
+ * 3. A command that may change a waiting read's answer, or show a newer one, decides all waiting reads first.
+ * 4. Deciding runs no user code. Delivering runs reply transformers, which may do anything, so answers are delivered at
+ *   the end of the turn, or before the replies of the next chunk, when no other step is half done.
+ * 5. `sends` decides whether the answer to a sent read will be kept. If so, the store has it as pending, and identical
+ *   reads of the batch share it. CLIENT CACHING YES precedes it, PTTL follows it (`CompanionCommands`).
+ * 6. Each command sent drops the keys that it changes, pending reads included. While it is in flight, answers of keys
+ *   that it shows are not used (`heldUntil`); if its keys are unknown, no answers are (`IssuedCommands`).
+ * 7. The reply fills the pending read, in wire order (`answered`). It is not used before the reply to PTTL.
+ * 8. An invalidation drops the answers of a key, and those pending reads without a CACHING YES of their own.
  * 9. An error drops its key, or everything if it is not about one command (`failed`).
  */
 export class ReadCache implements Incoming {
   readonly invalidations: InvalidationReader;
   readonly store: CacheStore;
   readonly #issued: IssuedCommands;
-  /** The server's part: nothing is kept until it has agreed to it. */
+  /** Tracking by the server: nothing is kept until it is on. */
   readonly tracking: Tracking;
-  readonly #asked: AskedWithReads;
+  readonly #companions: CompanionCommands;
   readonly liveness = new Liveness();
-  /** Reads that wait, in the order of their calls. `read` is the answer that was found. */
+  /** Waiting reads in call order. `entry.slot` is the answer found. */
   #waiting: CallEntry[] = [];
-  /** Reads whose answer is decided, and not delivered yet. */
+  /** Reads whose answers are decided, but not delivered yet. */
   #decided: CallEntry[] = [];
-  /** The options of the calls that have any. */
+  /** The options of calls, if they have any. */
   readonly #calls = new WeakMap<CallEntry, Call>();
   readonly #args = new CallArguments();
-  /** Forms that the server does not allow on this connection. */
-  readonly #forbidden = new Set<Form>();
-  /** Reads that were told to leave the cache alone. */
-  readonly #past = new WeakSet<Entry>();
+  /** Patterns that the server forbids on this connection. */
+  readonly #forbidden = new Set<KeyPattern>();
+  /** Reads whose options bypass the cache. */
+  readonly #bypassing = new WeakSet<Entry>();
 
   constructor(
     readonly outgoing: Outgoing,
     readonly options: ResolvedCacheOptions,
-    /** Prefixes of the cached keys, as they are on the wire; undefined for all keys. */
+    /** Prefixes of the cached keys on the wire; undefined for all keys. */
     readonly prefixes: readonly string[] | undefined,
     readonly predictor: Predictor | undefined,
-    /** Sends a read that was not answered from memory, behind everything that was sent before. */
+    /** Sends a read that was not answered from memory, after everything sent before. */
     readonly resend: (entry: CallEntry, call: Call | undefined) => void,
   ) {
     const { context, transaction } = outgoing;
@@ -76,28 +74,28 @@ export class ReadCache implements Incoming {
     this.#issued = new IssuedCommands(outgoing, this.store, prefixes !== undefined, options.scripts);
     this.tracking = new Tracking(context, prefixes ?? [], transaction);
     // The server does not allow `CLIENT CACHING`.
-    this.#asked = new AskedWithReads(outgoing, this.store, (error) => {
+    this.#companions = new CompanionCommands(outgoing, this.store, (error) => {
       if (this.tracking.on) warnUncached(`the server says "${error.message}"`);
       nextTick(() => this.ended());
     });
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
   }
 
-  /** At rest while the server is near: a predicted read costs more than a round trip does. */
+  /** Disabled for nearby servers, where a predicted read costs more than a round trip. */
   get #predicting(): Predictor | undefined {
     return this.outgoing.batch.serverIsNear ? undefined : this.predictor;
   }
 
-  /** Half of the commands that `maxInFlight` and `maxPending` allow are left to callers, behind a read and its two. */
-  get #hasRoom(): boolean {
+  /** Leaves half of `maxInFlight` and `maxPending` to callers; a predicted read and its companions are 3 commands. */
+  get #hasCapacity(): boolean {
     const { gate, client, options } = this.outgoing;
     const most = Math.min(gate.inFlightBound.current, options.maxPending ?? Number.POSITIVE_INFINITY);
     return gate.waiting === 0 && 2 * (unansweredOf(client) + 3) <= most;
   }
 
-  // ---- Asked ----
+  // ---- Reads from memory ----
 
-  /** The answer to a read from memory, for which it may wait; undefined if it has to be sent. */
+  /** The cached answer to a read, or a pending one that it may wait for; undefined if the read has to be sent. */
   lookUp(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
     const name = keyName(args[0]);
     if (name === undefined || !this.tracking.on || this.outgoing.transaction.open) return undefined;
@@ -111,7 +109,7 @@ export class ReadCache implements Incoming {
     return undefined;
   }
 
-  /** @param call - its options, if it has any; they count if it has to be sent. */
+  /** @param call - the call's options, if it has any, in case the read has to be sent. */
   defer(answer: CachedRead, entry: CallEntry, call: Call | undefined): void {
     if (call !== undefined) this.#calls.set(entry, call);
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
@@ -121,8 +119,8 @@ export class ReadCache implements Incoming {
   }
 
   /**
-   * Whether a read may share the reply to a predicted one that is on its way: what was issued since does not matter to
-   * it. It waits for the end of the turn, too: that reply may have come, and its invalidation with it.
+   * Whether a read may share the reply to a predicted one in flight, because no command since then matters to it. Even
+   * so it waits for the end of the turn: that reply may have arrived already, and an invalidation after it.
    */
   #mayFollow({ pending, prediction, key, position }: CachedRead): boolean {
     const { transaction } = this.outgoing;
@@ -140,13 +138,13 @@ export class ReadCache implements Incoming {
     this.#use(read);
   }
 
-  /** A caller gets an answer. One that was predicted is used once, and then kept if there is room. */
+  /** A caller gets an answer. A predicted one is used once, then kept if the store admits it. */
   #use(read: CachedRead): void {
     const { key, prediction, text } = read;
     if (prediction === undefined) return;
     if (!prediction.isUsed) this.outgoing.stats.cache.predictionsUsed += 1;
     (prediction as PredictedEntry).used();
-    if (key.room === this.store || this.store.admits(key.name, text)) {
+    if (key.quota === this.store || this.store.admits(key.name, text)) {
       this.store.keep(key);
       if (!read.pending) read.prediction = undefined;
     } else if (key.reads === 1 && key.pending === 0) this.store.drop(key);
@@ -160,8 +158,8 @@ export class ReadCache implements Incoming {
   }
 
   /**
-   * Whether no command on its way, and nothing received, keeps an answer from being used. No read waits while a
-   * transaction is open: `lookUp` sees to that, and MULTI decides all.
+   * Whether no command in flight, and no byte received, makes an answer unusable. No read waits during a transaction,
+   * because `lookUp` returns none then, and MULTI decides all waiting reads.
    */
   #mayUse(read: CachedRead): boolean {
     const { key } = read;
@@ -178,7 +176,7 @@ export class ReadCache implements Incoming {
     );
   }
 
-  /** Whether an answer is young enough at `time`. */
+  /** Whether an answer may be used at `time`, by its age and that of the last byte received. */
   #isFresh(read: CachedRead, time: number): boolean {
     return this.#isYoung(read, time) && this.liveness.allows(time);
   }
@@ -193,32 +191,32 @@ export class ReadCache implements Incoming {
     this.deliver();
   };
 
-  /** Whether reads wait, about which `decideAll` decides. */
+  /** Whether reads wait for `decideAll`. */
   get hasDeferred(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** Reads that wait will be answered from memory, or are sent if their answers have been revoked. Then none waits. */
+  /** Decides each waiting read: its answer will be delivered, or the read is sent if its answer was invalidated. */
   decideAll(): void {
     const waiting = this.#waiting;
     if (waiting.length === 0) return;
-    // Now: those behind one that is sent come later than it does.
+    // Before deciding: sending one of them calls `decideAll` again.
     this.#waiting = [];
     const time = now();
     for (const entry of waiting) this.#decide(entry, time);
     this.store.lostWaiting = false;
   }
 
-  /** Answers the reads that were decided from memory. Runs code of users. */
+  /** Delivers the decided answers. Runs user code. */
   deliver(): void {
     const decided = this.#decided;
     if (decided.length === 0) return;
     this.#decided = [];
     for (const entry of decided) {
-      // No reply has come since it was decided, so it has not changed.
+      // No reply has arrived since the decision, so the answer has not changed.
       const { reply, form } = entry.slot as CachedRead;
       entry.slot = undefined;
-      // Else its caller's signal has rejected it.
+      // Skip it if its caller's signal has already rejected it.
       if (entry.deadline === undefined) entry.answer(reply, form);
     }
   }
@@ -227,7 +225,7 @@ export class ReadCache implements Incoming {
     const asked = entry.slot as CachedRead;
     entry.slot = undefined;
     asked.key.waiting = false;
-    // Its caller's signal has rejected it.
+    // Skip: already aborted.
     if (entry.deadline !== undefined) return;
     const { outgoing } = this;
     const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.wireArgs);
@@ -246,26 +244,26 @@ export class ReadCache implements Incoming {
     entry.slot = read;
     this.#decided.push(entry);
     this.#use(read);
-    this.#predicting?.got(entry, read.value, time);
+    this.#predicting?.onReply(entry, read.value, time);
   }
 
   #send(entry: CallEntry): void {
     try {
       this.resend(entry, this.#calls.get(entry));
     } catch (error) {
-      // Of user code in the host's way. The reads behind this one must not wait for ever.
+      // User code called by the host has thrown. The remaining reads still have to be sent.
       entry.fail(error);
     }
   }
 
-  /** Ordering: whether reads that wait must be decided before a command that concerns this key. */
+  /** Ordering: whether waiting reads must be decided before a command on this key. */
   #mustDecide(name: string, key = this.store.key(name)): boolean {
     return this.hasDeferred && (this.store.lostWaiting || key?.waiting === true);
   }
 
-  // ---- Sent ----
+  // ---- Commands sent ----
 
-  /** Whether the last read of the key is this one, and its answer will be kept: so that it may be shared. */
+  /** Whether this read equals the key's last one in flight, whose answer will be kept, so that they may share it. */
   isPending({ variant, wireArgs }: Entry): boolean {
     if (this.store.pending === 0) return false;
     const name = keyName(Array.isArray(wireArgs) ? wireArgs[0] : wireArgs);
@@ -274,13 +272,13 @@ export class ReadCache implements Incoming {
   }
 
   /**
-   * A fast command's entry is about to be queued.
+   * Called before a fast command's entry is queued.
    *
    * @returns whether the answer will be kept.
    */
   sends(entry: Entry, call?: Call): boolean {
     const { command } = entry.variant;
-    if (this.predictor !== undefined && call?.cache === false) this.#past.add(entry);
+    if (this.predictor !== undefined && call?.cache === false) this.#bypassing.add(entry);
     if (command.cacheable) return this.#sendsRead(entry);
     this.sendsOther(effectOfName(command.name), this.#argsOf(entry));
     return false;
@@ -296,35 +294,35 @@ export class ReadCache implements Incoming {
       this.decideAll();
       key = this.store.key(name);
     }
-    const keeps = text !== undefined && this.#keeps(entry, name, key);
-    if (key === undefined && !keeps) return false;
+    const willKeep = text !== undefined && this.#keeps(entry, name, key);
+    if (key === undefined && !willKeep) return false;
     const read = entry.slot as CachedRead | undefined;
     const position = this.#nextPosition;
-    if (!keeps) this.#issued.noteShown(name, position);
+    if (!willKeep) this.#issued.noteShown(name, position);
     (read?.key ?? key)?.hold(position);
     if (read !== undefined) read.position = position;
-    return keeps;
+    return willKeep;
   }
 
-  /** Whether the answer to a read will be kept; then `entry.slot` is set, and Redis has been asked to track the key. */
+  /** Whether the answer to a read will be kept. If so, sets `entry.slot` and has Redis track the key. */
   #keeps(entry: Entry, name: string, key: CachedKey | undefined, prediction?: PredictedEntry): boolean {
     const { variant, wireArgs } = entry;
     if (!this.tracking.on || this.outgoing.transaction.open || !this.tracking.tracks(name)) return false;
     const rest = readArguments(wireArgs);
     if (rest === undefined) return false;
     let read = key?.find(variant, rest);
-    // The same read is on its way, and its answer will be kept.
+    // The same read is in flight, and its answer will be kept.
     if (read?.pending) return false;
-    const needsRoom = prediction === undefined && (read === undefined || read.key.room !== this.store);
-    if (needsRoom && !this.store.admits(name, rest)) return false;
+    const needsAdmission = prediction === undefined && (read === undefined || read.key.quota !== this.store);
+    if (needsAdmission && !this.store.admits(name, rest)) return false;
     if (read === undefined) {
-      // A lone surrogate becomes another character on the wire, and also in the invalidation.
+      // On the wire, and in the invalidation, a lone surrogate becomes another character.
       if (!name.isWellFormed() || !rest.isWellFormed()) return false;
-      // While there is an answer, the key is tracked, or the push that ends it comes first.
+      // A key with answers is tracked already, or the push that drops them arrives before this reply.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
-      read = this.store.expect(key ?? name, variant, rest, tracked, prediction);
-      if (tracked && this.prefixes === undefined) this.#asked.track(read);
-    } else this.store.expectAgain(read, this.prefixes !== undefined, prediction);
+      read = this.store.addPending(key ?? name, variant, rest, tracked, prediction);
+      if (tracked && this.prefixes === undefined) this.#companions.track(read);
+    } else this.store.refresh(read, this.prefixes !== undefined, prediction);
     entry.slot = read;
     return true;
   }
@@ -332,7 +330,7 @@ export class ReadCache implements Incoming {
   /**
    * A caller has issued a read.
    *
-   * @param answer - that it waits for.
+   * @param answer - the answer it waits for.
    */
   issued(variant: CommandVariant, args: readonly unknown[], answer: CachedRead | undefined): void {
     const predictor = this.#predicting;
@@ -342,22 +340,22 @@ export class ReadCache implements Incoming {
     predictor.read({ variant, wireArgs: args.length === 1 ? args[0] : args }, prediction);
   }
 
-  /** Asks for a read that is likely to be issued; returns whether it was sent. */
-  predict(foreseen: Foreseen, name: string, time: number): boolean {
+  /** Sends a read that is likely to be issued, unless it has an answer already; returns whether it was sent. */
+  predict(origin: PredictionOrigin, name: string, time: number): boolean {
     const { outgoing, store } = this;
-    const { variant, text } = foreseen.pair.form;
+    const { variant, text } = origin.successor.pattern;
     const { transaction } = outgoing;
     if (!this.tracking.on || transaction.open || transaction.watching || !this.#issued.settled) return false;
-    if (!this.#hasRoom || this.#forbidden.has(foreseen.pair.form)) return false;
+    if (!this.#hasCapacity || this.#forbidden.has(origin.successor.pattern)) return false;
     store.forgetPredictions(time);
     const key = store.key(name);
-    // One that waits has an answer.
+    // Reads wait for this key, so it has answers.
     if (this.#mustDecide(name, key)) return false;
     const read = key?.find(variant, text);
     if (read?.pending || (read && !read.prediction?.isUsed && (!read.key.expiresAt || this.#isYoung(read, time))))
       return false;
-    const until = time + Math.min(PREDICTED_FOR, this.options.ttl);
-    const entry = new PredictedEntry(foreseen, name, outgoing.context, until, this.#refusedPrediction);
+    const until = time + Math.min(PREDICTION_TTL_MS, this.options.ttl);
+    const entry = new PredictedEntry(origin, name, outgoing.context, until, this.#refusedPrediction);
     if (!this.#keeps(entry, name, key, entry)) return false;
     (entry.slot as CachedRead).position = this.#nextPosition;
     sendInternal(outgoing, entry);
@@ -366,17 +364,17 @@ export class ReadCache implements Incoming {
     return true;
   }
 
-  readonly #refusedPrediction = (form: Form, message: string, followers: readonly Entry[]): void => {
-    if (meaningOfError(message) === 'forbidden') this.#forbidden.add(form);
+  readonly #refusedPrediction = (pattern: KeyPattern, message: string, followers: readonly Entry[]): void => {
+    if (meaningOfError(message) === 'forbidden') this.#forbidden.add(pattern);
     for (const follower of followers) if (follower.deadline !== SETTLED) this.#send(follower as CallEntry);
   };
 
-  /** A read was sent whose answer will be kept: what else is asked goes out in the same step. */
+  /** Called right after a read whose answer will be kept, in the same synchronous step. */
   sentKept({ slot: read }: Entry): void {
-    this.#asked.timeToLive(read as CachedRead);
+    this.#companions.timeToLive(read as CachedRead);
   }
 
-  /** Commands of a pipeline or transaction are about to be queued together; they count as issued with the last. */
+  /** Called before the commands of a pipeline or transaction are queued; all count as issued with the last one. */
   sendsPipeline(commands: readonly HostCommand[]): void {
     if (this.hasDeferred) {
       for (const command of commands) this.#decideFor(effectOf(this.#argsOf(command)), this.#args);
@@ -389,20 +387,20 @@ export class ReadCache implements Incoming {
     }
   }
 
-  /** What is no cacheable read is about to be queued, or written by the host: `transaction` is told of it later. */
+  /** Called before any other command is queued, or written by the host, and before `transaction` is updated. */
   sendsOther(effect: Effect, args: Arguments): void {
     if (this.hasDeferred) this.#decideFor(effect, args);
     this.#note(effect, args, this.#nextPosition);
   }
 
-  /** The host is about to write bytes that are no command. */
+  /** The host is about to write bytes that are not a command. */
   hostSendsUnknown(): void {
     this.decideAll();
     this.store.clear();
     this.#issued.changesAnything(this.#nextPosition);
   }
 
-  /** Ordering: reads that wait were issued before a command that may change their answers, or show newer ones. */
+  /** Ordering: waiting reads precede a command that may change their answers, or show newer ones. */
   #decideFor(effect: Effect, args: Arguments): void {
     const keyed = this.#issued.keyed(effect);
     const must = keyed === undefined ? effect !== 'none' : keysOf(keyed, args).some((name) => this.#mustDecide(name));
@@ -415,7 +413,7 @@ export class ReadCache implements Incoming {
     else if (!this.tracking.isOwn(args)) this.ended();
   }
 
-  // ---- Answered ----
+  // ---- Replies ----
 
   /**
    * The head of the queue has its reply.
@@ -427,9 +425,9 @@ export class ReadCache implements Incoming {
     this.#issued.answer(this.outgoing.client.commandQueue);
     const predictor = this.#predicting;
     if (predictor !== undefined) {
-      predictor.forms.replies += 1;
-      const isCallers = entry instanceof CallEntry ? !this.#past.has(entry) : entry?.followers !== undefined;
-      if (entry && isCallers && value !== undefined) predictor.got(entry, value, this.liveness.lastByteAt);
+      predictor.patterns.replies += 1;
+      const isCallers = entry instanceof CallEntry ? !this.#bypassing.has(entry) : entry?.followers !== undefined;
+      if (entry && isCallers && value !== undefined) predictor.onReply(entry, value, this.liveness.lastByteAt);
     }
     const read = entry?.slot as CachedRead | undefined;
     if (read === undefined) return;
@@ -445,13 +443,13 @@ export class ReadCache implements Incoming {
     const { replies, stats } = this.outgoing;
     const { key } = read;
     // Ordering: if this reply shows a change, earlier answers of the key must not be used after it (`IssuedCommands`).
-    const showsMore = this.#issued.pushesLate && key.reads > 0;
+    const showsMore = this.#issued.usesBroadcast && key.reads > 0;
     const { evictions } = this.store;
     read.form = form;
     this.store.put(read, value, this.liveness.lastByteAt);
     stats.cache.evictions += this.store.evictions - evictions;
     if (read.prediction?.isUsed) {
-      if (key.room === this.store) read.prediction = undefined;
+      if (key.quota === this.store) read.prediction = undefined;
       else if (key.reads === 1 && key.pending === 0) this.store.drop(key);
     }
     if (!showsMore) return;
@@ -462,14 +460,14 @@ export class ReadCache implements Incoming {
   /**
    * The head of the queue has an error as its reply.
    *
-   * @param error - its first `MEANING_LENGTH` characters; fewer if the others have not come yet.
+   * @param error - its first `MEANING_LENGTH` characters, or fewer if the rest has not arrived yet.
    */
   failed(item: HostCommand, error: string): void {
     const meaning = meaningOfError(error);
-    // What the user may do says nothing about our commands, and the other way round.
+    // Whether our own commands are permitted does not affect those of users.
     if (meaning === 'forbidden' && item instanceof InternalEntry && !(item instanceof PredictedEntry)) return;
     if (error.length < MEANING_LENGTH || meaning !== 'other') {
-      // A client without a cache would be told this now, whatever the key.
+      // Without a cache, a read of any key would fail likewise.
       this.store.clear();
     } else {
       const effect = effectOf(this.#argsOf(item));
@@ -478,7 +476,7 @@ export class ReadCache implements Incoming {
     }
   }
 
-  // ---- Pushed ----
+  // ---- Pushes ----
 
   started(): void {
     void this.tracking.arm();
@@ -494,7 +492,7 @@ export class ReadCache implements Incoming {
 
   push(chunk: Buffer, position: number): number {
     if (this.invalidations.read(chunk, position)) return this.invalidations.end;
-    // One that is no invalidation is about to be handed to user code.
+    // Other pushes are about to be handed to user code.
     this.#issued.pushed(this.#nextPosition);
     return -1;
   }
@@ -509,7 +507,7 @@ export class ReadCache implements Incoming {
     else for (const name of keys) stats.cache.invalidations += this.store.invalidate(name);
   }
 
-  // ---- Ended ----
+  // ---- The end ----
 
   ended(staysOpen = false): void {
     this.decideAll();
@@ -524,7 +522,7 @@ export class ReadCache implements Incoming {
     return this.#args.of(name, command.args);
   }
 
-  /** The position of the command that is issued next. */
+  /** The position of the next command to be issued. */
   get #nextPosition(): number {
     return this.outgoing.replies.nextPosition(this.outgoing.client.commandQueue);
   }

@@ -6,29 +6,29 @@ import type { Prediction } from './prefetch/prediction.js';
 /** Approximate bytes of memory per key and per answer, without their own text. */
 const KEY_OVERHEAD = 200;
 const READ_OVERHEAD = 140;
-/** The most answers of one key that are searched one by one; for more there is an index. */
+/** The most answers of one key that are searched one by one; more have an index. */
 const MAX_LISTED = 8;
 
-/** The answers kept in predictions' room, at most; and the approximate bytes of memory that they take. */
-const MOST_PREDICTIONS = 4096;
-const MOST_BYTES_OF_PREDICTIONS = 16 * 1024 * 1024;
+/** The quota of predictions: their number, and their approximate bytes of memory. */
+const MAX_PREDICTIONS = 4096;
+const MAX_PREDICTION_BYTES = 16 * 1024 * 1024;
 
-/** A read that is on its way, or its answer: the value as decoded, before the command's reply transformer. */
+/** A pending read, or its answer: the decoded value, before the command's reply transformer. */
 export class CachedRead {
-  /** The next one of the same key. */
+  /** The next read of the same key. */
   next: CachedRead | undefined;
-  /** Whether its reply has not come. Until then `value` is for those who were promised the earlier answer. */
+  /** Whether its reply has not arrived. Until then, `value` is for reads that were decided on the previous answer. */
   pending = true;
   /** The answer, with `KeptBytes` in place of Buffers. */
   value: unknown = undefined;
   bytes = 0;
-  /** Milliseconds of `now()` when the bytes of its answer came, without fractions. */
+  /** When the bytes of its answer arrived, in whole milliseconds of `now()`. */
   readAt = 0;
-  /** The position of a read on its way, see `IssuedCommands`. */
+  /** The position of a pending read, see `IssuedCommands`. */
   position = -1;
-  /** Whether the value was decoded here, or is the host's `raw` one. */
+  /** Whether the value was decoded here, or by the host (`raw`). */
   form: 'decoded' | 'raw' = 'decoded';
-  /** The host's reply to a read on its way, until it is kept. */
+  /** The host's reply to a pending read, until it is kept. */
   declare raw?: unknown;
 
   constructor(
@@ -38,7 +38,7 @@ export class CachedRead {
     readonly text: string,
     /** Whether Redis tracks the key because of this read, as `CLIENT CACHING YES` asks. */
     public tracked: boolean,
-    /** Until it is kept like any other. */
+    /** Set until the answer is kept like any other. */
     public prediction: Prediction | undefined,
   ) {}
 
@@ -48,38 +48,38 @@ export class CachedRead {
   }
 }
 
-/** The reads of one key, whose answers all become invalid at once. */
+/** The reads of one key, whose answers are invalidated together. */
 export class CachedKey {
-  /** False once it has been forgotten. */
+  /** False as soon as it has been removed from the store. */
   kept = true;
-  /** Whether an answer was used since the hand of the clock last passed it. */
+  /** Whether an answer was used since the clock hand last passed this key. */
   used = false;
-  /** Answers, and reads on their way. */
+  /** The numbers of answers, and of pending reads. */
   reads = 0;
   pending = 0;
-  /** Whether reads were found, and wait for the end of the turn. */
+  /** Whether calls wait for the end of the turn with answers of this key. */
   waiting = false;
   bytes = 0;
-  /** Until the reply at this position has come, only the answer `newest` may be used; see `IssuedCommands`. */
+  /** Until the reply at this position has arrived, only the answer `newest` may be used; see `IssuedCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
-  /** When it expires, in milliseconds of `now()`; undefined, and no answer is used, until the server has told. */
+  /** When it expires, in milliseconds of `now()`. Undefined until PTTL is answered; no answer is used before. */
   expiresAt: number | undefined;
-  /** The neighbours in the ring of keys that the clock's hand goes round. */
+  /** The neighbours in the ring of keys. */
   before: CachedKey = this;
   after: CachedKey = this;
-  /** Until when its predictions may be used; 0 if it has had none. */
+  /** The time until which its predictions may be used; 0 if it has had none. */
   predictedUntil = 0;
   #first: CachedRead | undefined;
   #index: Map<CommandVariant, Map<string, CachedRead>> | undefined;
 
   constructor(
     readonly name: string,
-    /** Where it counts: the store, or its room for predictions. */
-    public room: Room,
+    /** The quota that it counts towards: the store's own, or that of predictions. */
+    public quota: Quota,
   ) {}
 
-  /** No answer is used until the reply at this position has come. */
+  /** Prevents the use of all answers until the reply at this position has arrived. */
   hold(position: number): void {
     this.heldUntil = position;
     this.newest = undefined;
@@ -105,8 +105,8 @@ export class CachedKey {
     }
   }
 
-  /** Whether a missing key has all these answers, too. */
-  get isMissing(): boolean {
+  /** Whether a missing key would have the same answers. */
+  get couldBeMissing(): boolean {
     for (const { pending, variant, value } of this.all())
       if (!pending && !isOfMissingKey(variant.command, value)) return false;
     return true;
@@ -126,17 +126,17 @@ export class CachedKey {
   }
 }
 
-/** What keys count to, and their ring. */
-class Room {
-  /** Answers. */
+/** A ring of keys, with their number of answers and bytes. */
+class Quota {
+  /** The number of answers. */
   entries = 0;
   bytes = 0;
-  /** Reads on their way. */
+  /** The number of pending reads. */
   pending = 0;
-  /** The key that the clock's hand is at; of predictions, the oldest. */
+  /** The key at the clock hand; among predictions, the oldest. */
   hand: CachedKey | undefined;
 
-  /** @param keys - by name, those of the other room, too. */
+  /** @param keys - the keys of all quotas by name. */
   constructor(protected keys: Map<string, CachedKey>) {}
 
   *all(): Generator<CachedKey> {
@@ -147,9 +147,9 @@ class Room {
     } while (key !== this.hand);
   }
 
-  /** The hand comes to it last. */
-  enter(key: CachedKey): CachedKey {
-    key.room = this;
+  /** Adds a key just behind the hand, which reaches it last. */
+  add(key: CachedKey): CachedKey {
+    key.quota = this;
     this.keys.set(key.name, key);
     this.#count(key, 1);
     this.hand ??= key;
@@ -160,13 +160,13 @@ class Room {
     return key;
   }
 
-  leave(key: CachedKey): void {
+  remove(key: CachedKey): void {
     this.keys.delete(key.name);
     this.#count(key, -1);
     if (this.hand === key) this.hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
     key.after.before = key.before;
-    // What is garbage in V8's old generation keeps alive what it points to in the young one.
+    // V8: garbage in the old generation keeps alive the young objects that it refers to.
     key.before = key;
     key.after = key;
   }
@@ -187,25 +187,25 @@ class Room {
 }
 
 /**
- * Answers to reads, and the reads whose replies will be kept, by key, within limits of number and bytes. Predictions
- * have a room of their own, so that a full store does not close it to them.
+ * Answers, and pending reads whose replies will be kept, by key, up to a number and a size. Predictions have their own
+ * quota, so that a full store still admits them.
  *
- * Eviction is by the clock algorithm: a hand goes round a ring of the keys, clears the mark of each key that was used
- * since it last passed, and removes the first key without a mark. So a hit costs one store, while an order by last use
- * would cost a deletion and an insertion. The ring is our own: an iterator of the Map that does not advance retains
- * every table that the Map has replaced since.
+ * The clock algorithm evicts: a hand goes round the ring of keys, clears the mark of each key that was used since it
+ * last passed, and removes the first key without a mark. So a hit costs one store, whereas an order by last use would
+ * cost a deletion and an insertion. The ring is our own, because an idle iterator of a Map retains every table that the
+ * Map has replaced since.
  *
- * Without room, an answer is admitted only when it is asked for again soon (`RecentReads`): to keep it costs more than
- * to read it, and a scan over many keys, or over one large key, would leave nothing else in memory.
+ * When full, the store admits an answer only on a second request within a short time (`RecentReads`): keeping an answer
+ * costs more than reading it, and a scan over many keys, or one large key, would evict everything else.
  */
-export class CacheStore extends Room {
-  /** Answers that were removed for lack of room. */
+export class CacheStore extends Quota {
+  /** The number of answers evicted. */
   evictions = 0;
-  /** Whether a key was forgotten while reads waited for answers of it. */
+  /** Whether a key was removed while calls waited with its answers. */
   lostWaiting = false;
-  /** The reads asked for recently; made when there is no more room. */
+  /** The recent reads; created when the store is full. */
   #recent: RecentReads | undefined;
-  readonly predictions = new Room(this.keys);
+  readonly predictions = new Quota(this.keys);
 
   constructor(
     readonly maxEntries: number,
@@ -214,7 +214,7 @@ export class CacheStore extends Room {
     super(new Map());
   }
 
-  /** Whether there are neither answers nor reads on their way. */
+  /** Whether there are neither answers nor pending reads. */
   get isEmpty(): boolean {
     return this.hand === undefined && this.predictions.hand === undefined;
   }
@@ -224,14 +224,14 @@ export class CacheStore extends Room {
   }
 
   /**
-   * Whether the answer to a read that is not here should be kept. If there is no room, only when it was asked for
-   * recently, and the hand does not meet a key that was used.
+   * Whether to keep the answer to a new read. When full, only if it was requested recently, and the key at the hand was
+   * not used.
    */
   admits(name: string, text: string): boolean {
     const taken = this.entries + this.pending;
     if (taken < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
     this.#recent ??= new RecentReads(taken);
-    if (!this.#recent.knows(hashOf(text, hashOf(name)))) return false;
+    if (!this.#recent.remember(hashOf(text, hashOf(name)))) return false;
     const { hand } = this;
     if (hand === undefined || !hand.used) return true;
     hand.used = false;
@@ -240,11 +240,11 @@ export class CacheStore extends Room {
   }
 
   /**
-   * A read is about to be sent whose answer will be kept, or used once if it is a `prediction`.
+   * Adds a read that is about to be sent. Its answer will be kept, or used once if it is a `prediction`.
    *
-   * @param of - its key, or the name of one that is not here.
+   * @param of - its key, or the name of a key that is not in the store.
    */
-  expect(
+  addPending(
     of: CachedKey | string,
     variant: CommandVariant,
     text: string,
@@ -252,109 +252,109 @@ export class CacheStore extends Room {
     prediction?: Prediction,
   ): CachedRead {
     const isOwn = prediction !== undefined;
-    // Texts of a prediction were made here, and refer to nothing else.
-    const room = isOwn ? this.predictions : this;
-    const key = typeof of === 'string' ? room.enter(new CachedKey(isOwn ? of : copyOfText(of), room)) : of;
+    // A prediction's texts were built here, so they keep no other text alive.
+    const quota = isOwn ? this.predictions : this;
+    const key = typeof of === 'string' ? quota.add(new CachedKey(isOwn ? of : copyOfText(of), quota)) : of;
     const read = new CachedRead(key, variant, isOwn ? text : copyOfText(text), tracked, undefined);
     key.add(read);
-    key.room.pending += 1;
-    this.#expected(read, prediction);
+    key.quota.pending += 1;
+    this.#setPrediction(read, prediction);
     return read;
   }
 
-  /** An answer is about to be asked for again. It is not used any more. */
-  expectAgain(read: CachedRead, tracked: boolean, prediction?: Prediction): void {
-    const { room } = read.key;
+  /** Makes an answer pending again, because its read is about to be sent. It is no longer used. */
+  refresh(read: CachedRead, tracked: boolean, prediction?: Prediction): void {
+    const { quota } = read.key;
     read.pending = true;
     read.tracked = tracked;
     read.key.reads -= 1;
     read.key.pending += 1;
-    room.entries -= 1;
-    room.pending += 1;
-    this.#expected(read, prediction);
+    quota.entries -= 1;
+    quota.pending += 1;
+    this.#setPrediction(read, prediction);
   }
 
-  #expected(read: CachedRead, prediction: Prediction | undefined): void {
+  #setPrediction(read: CachedRead, prediction: Prediction | undefined): void {
     read.prediction?.unused();
     read.prediction = prediction;
     if (prediction !== undefined) read.key.predictedUntil = prediction.until;
     else this.keep(read.key);
   }
 
-  /** A key of the predictions' room is kept like any other. */
+  /** Moves a key from the quota of predictions to the store's own. */
   keep(key: CachedKey): void {
-    if (key.room === this) return;
-    key.room.leave(key);
-    this.enter(key);
+    if (key.quota === this) return;
+    key.quota.remove(key);
+    this.add(key);
     if (this.#full) this.#evict();
   }
 
-  /** Forgets predictions whose time is over, and the oldest of too many. */
+  /** Removes expired predictions, and the oldest ones beyond their quota. */
   forgetPredictions(time: number): void {
     const { predictions } = this;
-    const most = Math.min(MOST_BYTES_OF_PREDICTIONS, this.maxBytes);
+    const most = Math.min(MAX_PREDICTION_BYTES, this.maxBytes);
     for (let key = predictions.hand; key !== undefined; key = predictions.hand) {
-      const isFull = predictions.entries + predictions.pending >= MOST_PREDICTIONS || predictions.bytes > most;
+      const isFull = predictions.entries + predictions.pending >= MAX_PREDICTIONS || predictions.bytes > most;
       if (!isFull && time < key.predictedUntil) return;
       this.#remove(key);
     }
   }
 
-  /** Keeps the answer to a read, unless its key has been forgotten since. The value may be changed by others later. */
+  /** Keeps a copy of the answer to a read, unless its key has been removed meanwhile. */
   put(read: CachedRead, value: unknown, now: number): void {
     const { key } = read;
     if (!key.kept) return;
     const bytes = READ_OVERHEAD + memoryOf(read.text) + sizeOf(value);
     const keyBytes = key.bytes === 0 ? KEY_OVERHEAD + memoryOf(key.name) : 0;
-    const { room } = key;
+    const { quota } = key;
     if (read.pending) {
       read.pending = false;
-      room.entries += 1;
+      quota.entries += 1;
       key.reads += 1;
       key.pending -= 1;
-      room.pending -= 1;
+      quota.pending -= 1;
     }
     const more = keyBytes + bytes - read.bytes;
     key.bytes += more;
-    room.bytes += more;
+    quota.bytes += more;
     read.value = deepCopy(value, bufferToKept);
     read.bytes = bytes;
     read.readAt = Math.floor(now);
     if (this.#full) this.#evict();
   }
 
-  /** The key has changed: forgets its answers, but not reads on their way that will see it. Returns how many. */
+  /** Removes the answers of a changed key, but not pending reads that will see the change. Returns how many. */
   invalidate(name: string): number {
     const key = this.key(name);
     if (key === undefined) return 0;
-    const onTheirWay = [...key.all()].filter((read) => read.pending && read.tracked);
+    const stillValid = [...key.all()].filter((read) => read.pending && read.tracked);
     this.#remove(key);
-    if (onTheirWay.length > 0) {
-      const next = key.room.enter(new CachedKey(key.name, key.room));
+    if (stillValid.length > 0) {
+      const next = key.quota.add(new CachedKey(key.name, key.quota));
       next.heldUntil = key.heldUntil;
       next.predictedUntil = key.predictedUntil;
-      for (const read of onTheirWay) next.add(read);
-      next.room.pending += next.pending;
+      for (const read of stillValid) next.add(read);
+      next.quota.pending += next.pending;
     }
     return key.reads;
   }
 
-  /** All keys may have changed: invalidates each. */
+  /** Invalidates every key, because all may have changed. */
   invalidateAll(): number {
     const { entries } = this;
     for (const { name } of [...this.all(), ...this.predictions.all()]) this.invalidate(name);
     return entries;
   }
 
-  /** Forgets a key, its pending reads included: their replies are not kept. */
+  /** Removes a key with its pending reads, whose replies will not be kept. */
   drop(key: CachedKey | undefined): void {
     if (key?.kept) this.#remove(key);
   }
 
-  /** Forgets every answer; replies to reads that are on their way are not kept. */
+  /** Removes all keys with their pending reads, whose replies will not be kept. */
   clear(): void {
     for (const key of [...this.all(), ...this.predictions.all()]) this.#forget(key);
-    // V8: a cleared table refers to its successor; once in the old generation, it would keep that alive.
+    // A new Map, because V8 would link the old table to its successor and, in the old generation, keep that alive.
     const keys = new Map<string, CachedKey>();
     this.reset(keys);
     this.predictions.reset(keys);
@@ -368,7 +368,7 @@ export class CacheStore extends Room {
 
   #remove(key: CachedKey): void {
     this.#forget(key);
-    key.room.leave(key);
+    key.quota.remove(key);
   }
 
   #evict(): void {
@@ -388,7 +388,7 @@ export class CacheStore extends Room {
   }
 }
 
-/** The bytes of a Buffer as Latin-1 text, which takes a third of the memory, and keeps no pool of Node's. */
+/** The bytes of a Buffer as Latin-1 text, which takes a third of the memory and keeps none of Node's pools alive. */
 class KeptBytes {
   constructor(readonly text: string) {}
 }
@@ -405,23 +405,22 @@ const SMALLEST_TABLE = 1 << 10;
 const LARGEST_TABLE = 1 << 20;
 
 /**
- * Remembers reads that were asked for recently, in four bytes each: hashes in a table, where later ones replace earlier
- * ones (Einziger, Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017, section 3.4.2).
+ * Remembers recent reads in four bytes each, as hashes in a table in which newer ones replace older ones (Einziger,
+ * Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017, section 3.4.2).
  */
 export class RecentReads {
   readonly #hashes: Int32Array;
   #random = 0;
 
-  /** @param reads - about as many are remembered. */
+  /** @param reads - the approximate number of reads to remember. */
   constructor(reads: number) {
     this.#hashes = new Int32Array(tableSize(reads));
   }
 
-  /** Whether the read with this hash was asked for recently. It is remembered now. */
-  knows(hash: number): boolean {
+  /** Whether the read with this hash is remembered. Remembers it from now on. */
+  remember(hash: number): boolean {
     const hashes = this.#hashes;
-    // Each hash has two places, and which one it takes is random: reads that are asked for in turn replace each other
-    // in a table of one place per hash, for good.
+    // Each hash has two places and takes a random one. With one only, alternating reads would replace each other.
     const place = placeIn(hashes, hash);
     if (hashes[place] === hash || hashes[place ^ 1] === hash) return true;
     this.#random = nextRandom(this.#random);
@@ -440,7 +439,7 @@ function placeIn(table: { readonly length: number }, hash: number): number {
   return (hash ^ (hash >>> 15)) & (table.length - 1);
 }
 
-/** A linear congruential generator (Numerical Recipes). Its lower bits repeat soon. */
+/** A linear congruential generator (Numerical Recipes). Its low bits have short periods. */
 function nextRandom(state: number): number {
   return (Math.imul(state, 1664525) + 1013904223) | 0;
 }

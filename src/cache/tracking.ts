@@ -9,19 +9,19 @@ import { now, setTimeout } from '../util/clock.js';
 import type { CachedKey, CachedRead, CacheStore } from './store.js';
 
 /**
- * Earlier servers may put a push within the reply of EXEC (redis#11038), or crash when they shrink their table of
+ * Earlier servers may send a push inside the reply to EXEC (redis#11038), or crash while they shrink their table of
  * tracked keys (redis#11814).
  */
 const FIRST_VERSION = '7.0.9';
 
-/** Milliseconds after which the server is asked again that cannot switch tracking on now. */
-const TRIED_AGAIN_AFTER = 1_000;
-/** `ended`: for the rest of this connection. */
+/** Milliseconds until the next attempt, if the server cannot switch tracking on now. */
+const RETRY_MS = 1_000;
+/** `ended` is final for this connection. */
 type State = 'off' | 'on' | 'ended';
 
 /**
- * Asks Redis to announce changes of keys: of those that are read after `CLIENT CACHING YES` (OPTIN), or of all keys
- * with one of the prefixes (BCAST).
+ * Makes Redis announce changes of keys: those read after `CLIENT CACHING YES` (OPTIN), or all with one of the prefixes
+ * (BCAST).
  *
  * RESP: https://redis.io/docs/latest/commands/client-tracking.
  */
@@ -29,13 +29,13 @@ export class Tracking {
   /** The arguments of CLIENT that switch tracking on. */
   readonly #args: readonly string[];
   #state: State = 'off';
-  #asked = false;
+  #requested = false;
 
   constructor(
     readonly context: EntryContext,
-    /** Prefixes of the keys to track, as on the wire; without any, the keys of reads that say so. */
+    /** Prefixes of the tracked keys on the wire. If empty, keys are tracked on request (OPTIN). */
     readonly prefixes: readonly string[],
-    /** The user's, on this connection. */
+    /** The user's transaction on this connection. */
     readonly transaction: Pick<TransactionState, 'open' | 'closed'>,
   ) {
     const mode = prefixes.length > 0 ? ['BCAST', ...prefixes.flatMap((prefix) => ['PREFIX', prefix])] : ['OPTIN'];
@@ -46,7 +46,7 @@ export class Tracking {
     return this.#state === 'on';
   }
 
-  /** Whether changes of this key are announced, at least if its read asks for that. */
+  /** Whether changes of this key are announced, with OPTIN on request. */
   tracks(name: string): boolean {
     const { prefixes } = this;
     if (prefixes.length === 0) return true;
@@ -54,12 +54,12 @@ export class Tracking {
     return false;
   }
 
-  /** Switches tracking on. If the server cannot, a warning says why, once: commands work without it. */
+  /** Switches tracking on. If the server cannot do that, warns once; commands work without it. */
   async arm(): Promise<void> {
-    while (await this.#isToTryAgain()) await new Promise((resolve) => setTimeout(resolve, TRIED_AGAIN_AFTER).unref());
+    while (await this.#shouldRetry()) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
   }
 
-  async #isToTryAgain(): Promise<boolean> {
+  async #shouldRetry(): Promise<boolean> {
     try {
       const hello = await this.#call('HELLO');
       const version = String(fieldOf(hello, 'version'));
@@ -67,16 +67,16 @@ export class Tracking {
         warnUncached(`the server is of version ${version}, and pushes are reliable from ${FIRST_VERSION} on`);
         return false;
       }
-      // Host: after NOPROTO it goes on with RESP2, where CLIENT TRACKING is accepted and nothing is pushed.
+      // Host: after NOPROTO it continues with RESP2, in which Redis accepts CLIENT TRACKING but pushes nothing.
       if (Number(fieldOf(hello, 'proto')) !== 3) {
         warnUncached('the server has refused RESP3, in which it would announce changes of keys');
         return false;
       }
-      this.#asked = true;
+      this.#requested = true;
       await this.#call('CLIENT', ...this.#args);
       if (this.#state === 'off') this.#state = 'on';
     } catch (error) {
-      // A lost connection says nothing about the server.
+      // After a lost connection, the next one tries again.
       if (!isReplyError(error)) return false;
       if (!isRefusal(error)) return true;
       warnUncached(`the server says "${error.message}"`);
@@ -84,7 +84,7 @@ export class Tracking {
     return false;
   }
 
-  /** Ordering: within a transaction, this would be one of the user's commands, and EXEC would show its reply. */
+  /** Ordering: waits for the end of a transaction, whose EXEC would otherwise include the reply. */
   async #call(name: string, ...args: string[]): Promise<unknown> {
     const { transaction } = this;
     for (let open = transaction.closed(); open !== undefined; open = transaction.closed()) await open;
@@ -93,9 +93,8 @@ export class Tracking {
   }
 
   /**
-   * Host: it sends unanswered commands again on the next connection, and drops what `sendCommand` returns. There the
-   * server would refuse a second one with the same prefixes, so a PING takes its place; and an entry's promise is never
-   * rejected.
+   * Host: it sends unanswered commands again on the next connection. There the server would refuse the same prefixes a
+   * second time, so the entry becomes a PING. It settles only by `settle`; its own promise is never rejected.
    */
   #send(name: string, args: readonly string[]): Promise<unknown> {
     const { context } = this;
@@ -113,7 +112,7 @@ export class Tracking {
     });
   }
 
-  /** Whether these are the arguments of our own command, which passes as one of the host's. */
+  /** Whether these are the arguments of our own CLIENT TRACKING, which is sent like a command of the host. */
   isOwn(args: Arguments): boolean {
     return (
       args.count === this.#args.length + 1 && this.#args.every((argument, index) => args.text(index + 1) === argument)
@@ -121,11 +120,11 @@ export class Tracking {
   }
 
   /**
-   * The connection becomes plain and stays open. Within a transaction, OFF would be one of the user's commands, so
-   * tracking stays on: ioredis 6 drops invalidations.
+   * The connection becomes plain and stays open. In a transaction, OFF would be one of the user's commands, so tracking
+   * stays on; ioredis 6 ignores invalidations.
    */
   disarm(): void {
-    if (!this.#asked || this.#state === 'ended' || this.transaction.open) return;
+    if (!this.#requested || this.#state === 'ended' || this.transaction.open) return;
     this.#send('CLIENT', ['TRACKING', 'OFF']).catch(() => {});
   }
 
@@ -138,23 +137,23 @@ const CLIENT = internalVariant('client');
 const PTTL = internalVariant('pttl');
 const CACHING = ['CACHING', 'YES'];
 const CACHING_ENCODED = '*3\r\n$6\r\nclient\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n';
-/** Replies to PTTL of a key that is missing, and of one that does not expire. */
-const GONE = -2;
-const LASTING = -1;
+/** Replies to PTTL for a missing key, and for one that does not expire. */
+const NO_KEY = -2;
+const NO_EXPIRY = -1;
 
-/** What is asked with each read whose answer will be kept: that its key is tracked, and how long that lives. */
-export class AskedWithReads {
-  /** False if the server refuses to tell times to live: then only the option `ttl` limits answers. */
+/** The commands sent with each read whose answer will be kept: one tracks its key, one asks for its time to live. */
+export class CompanionCommands {
+  /** False if the server refuses PTTL, so that only the option `ttl` limits the age of answers. */
   #asksTtl = true;
 
   constructor(
     readonly outgoing: Outgoing,
     readonly store: CacheStore,
-    /** The server does not track keys for this user, or never does. */
+    /** Called if the server does not track keys, or not for this user. */
     readonly refused: (error: Error) => void,
   ) {}
 
-  /** RESP: the keys of the next command are tracked. */
+  /** RESP: CLIENT CACHING YES tracks the keys of the next command. */
   track(read: CachedRead): void {
     const entry = new InternalEntry(CLIENT, CACHING, this.outgoing.context, (error) => {
       if (error === undefined) return;
@@ -165,36 +164,36 @@ export class AskedWithReads {
   }
 
   /**
-   * Behind the read. RESP: the time to live is not part of the value, and Redis announces the end of a key only when it
-   * removes it. Any change of it is announced.
+   * Called after the read. RESP: a reply does not include the time to live, and Redis announces an expired key only
+   * when it removes it. It announces any change of the time to live.
    */
   timeToLive(read: CachedRead): void {
     if (read.key.expiresAt !== undefined) return;
     const { outgoing } = this;
     const askedAt = now();
-    const told = (error: unknown, reply?: unknown) => {
-      // As the invalidations before this reply have left it.
+    const settled = (error: unknown, reply?: unknown) => {
+      // The key at this time, because invalidations may have replaced it.
       const { key } = read;
-      if (error === undefined) this.#told(key, Number(reply), askedAt);
+      if (error === undefined) this.#setExpiry(key, Number(reply), askedAt);
       else if (isReplyError(error) && isRefusal(error)) {
         this.#asksTtl = false;
         key.expiresAt = Number.POSITIVE_INFINITY;
       }
     };
-    if (this.#asksTtl) sendInternal(outgoing, new InternalEntry(PTTL, read.key.name, outgoing.context, told));
+    if (this.#asksTtl) sendInternal(outgoing, new InternalEntry(PTTL, read.key.name, outgoing.context, settled));
     else read.key.expiresAt = Number.POSITIVE_INFINITY;
   }
 
-  /** @param ttl - milliseconds from `askedAt` on or from later. It ends early rather than late. */
-  #told(key: CachedKey, ttl: number, askedAt: number): void {
-    if (ttl !== GONE) key.expiresAt = ttl === LASTING ? Number.POSITIVE_INFINITY : askedAt + ttl;
-    else if (key.isMissing) key.expiresAt = Number.POSITIVE_INFINITY;
-    // It has expired since it was read. RESP: a replica does not announce that until its master does.
+  /** @param ttl - counted from `askedAt`, which is before the server's time, so that answers end early, not late. */
+  #setExpiry(key: CachedKey, ttl: number, askedAt: number): void {
+    if (ttl !== NO_KEY) key.expiresAt = ttl === NO_EXPIRY ? Number.POSITIVE_INFINITY : askedAt + ttl;
+    else if (key.couldBeMissing) key.expiresAt = Number.POSITIVE_INFINITY;
+    // It has expired since the read. RESP: a replica announces that only after its master.
     else this.store.drop(key);
   }
 }
 
-/** A field of a reply that is a map, which hosts return as an object or as a flat array. */
+/** A field of a map reply, which hosts return as an object or as a flat array. */
 function fieldOf(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1];
   return (map as Record<string, unknown> | null | undefined)?.[name];
@@ -204,7 +203,7 @@ export function isReplyError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }
 
-/** Whether the server will not do what we have asked for, now or later. */
+/** Whether the server refuses our command for good. */
 export function isRefusal(error: Error): boolean {
   const meaning = meaningOfError(error.message);
   return meaning === 'forbidden' || meaning === 'other';
@@ -214,17 +213,17 @@ export function warnUncached(why: string): void {
   warnOnce(CODES.CACHE, `ioredis-coalesce: options.cache is set, but nothing is cached: ${why}`);
 }
 
-/** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
-const SILENCE_PROBED_AFTER = 1_000;
-/** Milliseconds without a byte after which nothing is served: the connection may be dead, and invalidations lost. */
-const LONGEST_SILENCE = 2_000;
+/** Milliseconds without a byte from the server after which one read is sent as a probe. */
+const PROBE_AFTER_MS = 1_000;
+/** Milliseconds without a byte after which no answer is used: the connection may be dead, and invalidations lost. */
+const MAX_SILENCE_MS = 2_000;
 
 /**
- * Whether the server has sent bytes recently. If every read is answered from memory, nothing is written, and a dead
- * connection would not be noticed. So a read is sent from time to time. No timer is needed for that.
+ * Whether the server has sent bytes recently. If every read were answered from memory, nothing would be written, and a
+ * dead connection would go unnoticed. So one read is sent from time to time, without a timer.
  */
 export class Liveness {
-  /** Milliseconds of `now()` when the last chunk of bytes came. */
+  /** When the last chunk arrived, in milliseconds of `now()`. */
   lastByteAt = now();
   #probing = false;
 
@@ -236,8 +235,8 @@ export class Liveness {
   /** Whether a read may be answered from memory at `time`. */
   allows(time: number): boolean {
     const silence = time - this.lastByteAt;
-    if (silence < SILENCE_PROBED_AFTER) return true;
-    if (silence >= LONGEST_SILENCE || !this.#probing) {
+    if (silence < PROBE_AFTER_MS) return true;
+    if (silence >= MAX_SILENCE_MS || !this.#probing) {
       this.#probing = true;
       return false;
     }

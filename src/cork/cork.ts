@@ -1,7 +1,6 @@
 /**
- * `ioredis-coalesce/cork`: one write a turn by public API alone: a client's `stream` and its event `connect`, a
- * Cluster's `nodes()` and its event `+node`, Node's `cork()` and `uncork()`. It serves any release of any client that
- * has these.
+ * `ioredis-coalesce/cork`: batches each turn's writes with public APIs only: a client's `stream` and `connect` event, a
+ * Cluster's `nodes()` and `+node` event, and Node's `cork()` and `uncork()`. It works with any client that has these.
  */
 import type { Duplex } from 'node:stream';
 import { CODES, coded, describe } from '../errors.js';
@@ -21,16 +20,16 @@ interface Client {
 
 const CORKED = Symbol.for('ioredis-coalesce.corked-client');
 
-/** The cork of a client, whichever copy of this package put it on. */
+/** The client's cork, even if another copy of this package installed it. */
 export const corkOf = (client: object): Corked | undefined => (client as Client)[CORKED];
 
 /**
- * Corks a client: the commands that it writes in one turn of the event loop leave in one write.
+ * Corks a client, so that the commands it writes in one turn of the event loop leave in one write.
  *
- * @param client - a client of ioredis or iovalkey, connected or not, or a Cluster, whose nodes come and go. One that is
- *   corked keeps its cork.
- * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is no client; `COALESCE_ERR_OPTION` for an unknown option
- *   or a wrong type.
+ * @param client - an ioredis or iovalkey client, connected or not, or a Cluster, whose nodes may come and go. A corked
+ *   client keeps its cork.
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not a client; `COALESCE_ERR_OPTION` for an unknown option or
+ *   a wrong type.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export function cork(client: object, options: CorkOptions = {}, observer?: CorkObserver): Corked {
@@ -43,31 +42,31 @@ export function cork(client: object, options: CorkOptions = {}, observer?: CorkO
   if (present !== undefined) return present;
   const source = client as Client;
   const event = nodes === undefined ? 'connect' : '+node';
-  let ofStream: Corked | undefined;
-  let isOn = true;
-  const corkPart = (node: Client) => {
+  let streamCork: Corked | undefined;
+  let isInstalled = true;
+  const corkCurrent = (node: Client) => {
     const { stream } = source;
-    if (!isOn) return;
+    if (!isInstalled) return;
     if (nodes !== undefined) cork(node, resolved, observer);
-    // Before it is connected nobody reads it; the next connection has another one.
-    else if (stream && stream.listenerCount('data') > 0) ofStream = corkStream(stream, resolved, observer);
+    // A stream without a `data` listener is not connected yet, and `connect` may bring another one.
+    else if (stream && stream.listenerCount('data') > 0) streamCork = corkStream(stream, resolved, observer);
   };
-  const parts = () => (nodes === undefined ? [ofStream] : nodes.call(client).map(corkOf));
+  const corks = () => (nodes === undefined ? [streamCork] : nodes.call(client).map(corkOf));
   const corked: Corked = {
     flush() {
-      for (const part of parts()) part?.flush();
+      for (const each of corks()) each?.flush();
     },
     undo() {
-      if (!isOn) return;
-      isOn = false;
-      source.removeListener(event, corkPart);
-      for (const part of parts()) part?.undo();
+      if (!isInstalled) return;
+      isInstalled = false;
+      source.removeListener(event, corkCurrent);
+      for (const each of corks()) each?.undo();
       Reflect.deleteProperty(client, CORKED);
     },
   };
-  source.on(event, corkPart);
-  for (const part of nodes?.call(client) ?? [source]) corkPart(part);
-  // Not on a client that is frozen: its streams know that they are corked.
+  source.on(event, corkCurrent);
+  for (const each of nodes?.call(client) ?? [source]) corkCurrent(each);
+  // A frozen client cannot hold its cork, but its streams hold theirs.
   Reflect.defineProperty(client, CORKED, { value: corked, configurable: true });
   return corked;
 }

@@ -8,15 +8,15 @@ import { hookStream } from '../util/hook-stream.js';
 import { drainAtExit, exiting } from '../util/process-exit.js';
 import { scheduleFunction } from '../util/schedule.js';
 
-/** A cork that is on. */
+/** An installed cork. */
 export interface Corked {
-  /** Sends what is held now. */
+  /** Sends the held writes now. */
   flush(): void;
-  /** Takes the cork off: what is held is sent, and all is left as it was found. */
+  /** Sends the held writes, then removes the cork and leaves the stream as it was before. */
   undo(): void;
 }
 
-/** Is told what corks do. It is called amid writes: it must not throw, and not write. */
+/** Receives the events of corks. It is called during writes, so it must neither throw nor write. */
 export interface CorkObserver {
   readonly polls: PollCounters;
   corked(stream: Duplex): void;
@@ -27,43 +27,43 @@ export interface CorkObserver {
 export type CorkFlushReason = 'schedule' | 'idle' | 'bytes' | 'age' | 'end' | 'exit' | 'manual';
 
 type Write = (data?: string | Uint8Array, ...rest: unknown[]) => boolean;
-const NOBODY: CorkObserver = { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed() {} };
-/** A write that finds the cork older sends what is held, so that the server has work while a slow turn goes on. */
-const MOST_AGE_MS = 0.1;
+const NO_OBSERVER: CorkObserver = { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed() {} };
+/** A write to a cork older than this flushes it, so that the server has work during a slow turn. */
+const MAX_AGE_MS = 0.1;
 /**
- * If the last turn had fewer writes, the first write of the next one goes at once, unless nothing has come since the
- * last write (much as Nagle's rule, RFC 896).
+ * After a turn with fewer writes, the next turn's first write is sent at once, unless a reply is still pending (similar
+ * to Nagle's algorithm, RFC 896).
  */
 const FEW_WRITES = 32;
 const UNCOUNTED_BYTES = 64;
-const NOTHING: Corked = { flush() {}, undo() {} };
-/** A stream has its cork under this name, whichever copy of this package made it. */
+const UNCORKED: Corked = { flush() {}, undo() {} };
+/** The property of a stream that holds its cork; all copies of this package share it. */
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
 /**
- * Makes a turn's writes one, or two: the first goes at once if something has come since the last, the next corks the
- * stream, and the end of the turn uncorks it. It is uncorked before `end()`, `destroy()`, the `cork()` of others, and
- * when the process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts corks,
- * nothing changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or
- * whose `cork()` does not cork it, stays as it is, and all do with `IOREDIS_COALESCE=off`.
+ * Combines a turn's writes into one or two: the first is sent at once if no reply is pending, the next corks the
+ * stream, and the end of the turn uncorks it, or earlier `end()`, `destroy()`, a `cork()` by other code or the exit of
+ * the process. The stream keeps the order, callbacks and errors of its writes. Node counts corks, so other code may
+ * cork the stream, too. A corked stream keeps its cork. A stream that has ended, or whose `cork()` has no effect, is
+ * left alone; with `IOREDIS_COALESCE=off`, all are.
  *
- * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is no stream; `COALESCE_ERR_OPTION` for an unknown option
- *   or a wrong type.
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` if `stream` is not a stream; `COALESCE_ERR_OPTION` for an unknown option or
+ *   a wrong type.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
-export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
+export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NO_OBSERVER): Corked {
   if (typeof Object(stream).write !== 'function') {
     throw coded(TypeError, CODES.CLIENT, `corkStream() expects a stream, got ${describe(stream)}`);
   }
   const resolved = resolveCorkOptions(options);
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
   if (present !== undefined) return present;
-  if (environment === 'off' || stream.destroyed || !corksAtOnce(stream)) return NOTHING;
+  if (environment === 'off' || stream.destroyed || !corksImmediately(stream)) return UNCORKED;
   return new StreamCork(stream, resolved, observer);
 }
 
-/** Others may have replaced `cork()` or `uncork()` by what does nothing, or does it later. */
-function corksAtOnce(stream: Duplex): boolean {
+/** Whether `cork()` and `uncork()` act immediately: other code may have replaced them. */
+function corksImmediately(stream: Duplex): boolean {
   if (typeof stream.cork !== 'function' || typeof stream.uncork !== 'function') return false;
   const before = stream.writableCorked;
   stream.cork();
@@ -76,20 +76,20 @@ function corksAtOnce(stream: Duplex): boolean {
 
 class StreamCork implements Corked {
   #held = { writes: 0, bytes: 0, sinceMs: 0 };
-  /** Others may have put hooks in front of ours, which stay when it is taken off, and then only pass on. */
-  #isOn = true;
+  /** If false, our hooks only pass calls on: they remain below hooks that other code has added. */
+  #isInstalled = true;
   #sentInTurn = 0;
   #sentInLastTurn = 0;
   #isScheduled = false;
-  /** Whether nothing has come since the last write. Initially unknown, so assume that a reply is pending. */
+  /** Whether no data has arrived since the last write. Initially unknown, so assume that a reply is pending. */
   #awaitsReply = true;
   #wireWasIdle = false;
-  /** Writes issued during `uncork()`, which Node would drop: a stream in memory is answered within its write. */
-  #amid: Parameters<Write>[] | undefined;
-  readonly #mostBytes: number;
+  /** Writes issued during `uncork()`, by code that an in-memory stream answers at once. Node would drop them. */
+  #writtenDuringUncork: Parameters<Write>[] | undefined;
+  readonly #maxBytes: number;
   readonly #usesBuiltInSchedule: boolean;
   readonly #poll: BusyPoll;
-  /** As they were when the cork was put on: those who wrap only one of them, or both, later, see neither. */
+  /** The originals: a wrapper added later could cover only one of the two. */
   readonly #cork: () => void;
   readonly #uncork: () => void;
   readonly #hook: Write;
@@ -101,9 +101,9 @@ class StreamCork implements Corked {
     { schedule, busyPoll, maxBatchBytes }: ResolvedCorkOptions,
     readonly observer: CorkObserver,
   ) {
-    this.#mostBytes = maxBatchBytes;
+    this.#maxBytes = maxBatchBytes;
     this.#usesBuiltInSchedule = typeof schedule !== 'function';
-    // To listen for data makes it flow: only where somebody does already.
+    // A `data` listener makes the stream flow, so add one only if there is one already.
     const listens = stream.listenerCount('data') > 0;
     this.#poll = new BusyPoll(busyPoll && listens, observer.polls, () => Number(this.#awaitsReply));
     if (listens) stream.on('data', this.#received);
@@ -115,7 +115,7 @@ class StreamCork implements Corked {
     Object.defineProperty(stream, CORKED, { value: this, configurable: true });
     this.#cork = stream.cork;
     this.#uncork = stream.uncork;
-    // What is held was written before others cork the stream.
+    // The held writes precede each of these calls.
     const methods = ['end', 'destroy', 'cork'] as const;
     this.#unhook = hookStream(
       stream,
@@ -130,10 +130,10 @@ class StreamCork implements Corked {
     const { stream } = this;
     const held = this.#held;
     const length = args[0]?.length ?? 0;
-    if (!this.#isOn || stream.destroyed || stream.writableEnded) return write.apply(stream, args);
-    if (this.#amid !== undefined) return this.#amid.push(args) > 0;
-    // Node joins what it writes at once in memory, and fails with ENOBUFS beyond 700 MB: a large write goes alone.
-    if (length > this.#mostBytes) this.#flush('bytes');
+    if (!this.#isInstalled || stream.destroyed || stream.writableEnded) return write.apply(stream, args);
+    if (this.#writtenDuringUncork !== undefined) return this.#writtenDuringUncork.push(args) > 0;
+    // Node joins corked writes in memory and fails with ENOBUFS beyond 700 MB, so a large write goes alone.
+    if (length > this.#maxBytes) this.#flush('bytes');
     if (this.#isIdle) {
       this.#awaitsReply = true;
       this.#poll.turnSent(1, true);
@@ -150,13 +150,13 @@ class StreamCork implements Corked {
     if (!this.#isScheduled) later(this.#turnEnded);
     this.#isScheduled = true;
     const result = write.apply(stream, args);
-    if (held.bytes - UNCOUNTED_BYTES * held.writes >= this.#mostBytes) this.#flush('bytes');
+    if (held.bytes - UNCOUNTED_BYTES * held.writes >= this.#maxBytes) this.#flush('bytes');
     else if (exiting) this.#flush('exit');
-    else if (this.#usesBuiltInSchedule && now() - held.sinceMs > MOST_AGE_MS) this.#flush('age');
+    else if (this.#usesBuiltInSchedule && now() - held.sinceMs > MAX_AGE_MS) this.#flush('age');
     return result;
   }
 
-  /** Whether a write goes at once: the server may have nothing to do, and little is likely to follow in this turn. */
+  /** Whether to send a write at once: the server may be idle, and few writes are likely to follow in this turn. */
   get #isIdle(): boolean {
     const isQuiet = !this.#awaitsReply && !this.#isScheduled;
     return this.#usesBuiltInSchedule && isQuiet && this.#sentInLastTurn < FEW_WRITES;
@@ -176,18 +176,18 @@ class StreamCork implements Corked {
     Object.assign(this.#held, { writes: 0, bytes: 0 });
     this.#sentInTurn += writes;
     this.#awaitsReply = true;
-    const amid: Parameters<Write>[] = [];
-    this.#amid = amid;
+    const written: Parameters<Write>[] = [];
+    this.#writtenDuringUncork = written;
     try {
       this.#uncork.call(this.stream);
     } catch (error) {
-      // The callers have returned, so the stream fails.
+      // The callers have returned, so fail the stream.
       this.stream.destroy(error as Error);
     }
-    this.#amid = undefined;
+    this.#writtenDuringUncork = undefined;
     this.observer.flushed(this.stream, reason, writes, bytes, now() - sinceMs);
-    if (amid.length === 0) return;
-    for (const args of amid) this.#hook(...args);
+    if (written.length === 0) return;
+    for (const args of written) this.#hook(...args);
     this.#flush(reason);
   }
 
@@ -207,11 +207,11 @@ class StreamCork implements Corked {
   readonly #closed = (): void => this.#end('close');
 
   #end(reason: 'undo' | 'close'): void {
-    // What is held may be answered at once, by code that undoes the cork.
-    if (this.#isOn) this.#flush('end');
+    // A reply that arrives during this flush may run code that undoes the cork.
+    if (this.#isInstalled) this.#flush('end');
     // Already undone; a newer cork may be installed.
-    if (!this.#isOn) return;
-    this.#isOn = false;
+    if (!this.#isInstalled) return;
+    this.#isInstalled = false;
     this.#unhook();
     this.#forgetExit();
     this.stream.removeListener('data', this.#received).removeListener('close', this.#closed);

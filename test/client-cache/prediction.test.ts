@@ -1,7 +1,7 @@
 /** What `cache.prefetch` may ask for, and what becomes of a prediction: credit, outcomes, those who wait for it. */
 import { performance } from 'node:perf_hooks';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Foreseen, PredictedEntry, Predictor } from '../../src/cache/prefetch/prediction.js';
+import { PredictedEntry, type PredictionOrigin, Predictor } from '../../src/cache/prefetch/prediction.js';
 import { UNLISTED } from '../../src/commands/fast-commands.js';
 import { CallEntry, type Entry, variantOf } from '../../src/core/entry.js';
 import type { EntryContext } from '../../src/host/command-facade.js';
@@ -24,26 +24,26 @@ const context = { client: {}, commandClass: { prototype: {} } } as unknown as En
 /** A predictor, and the reads that it has asked for since they were last looked at. */
 class Trial {
   readonly asked: string[] = [];
-  readonly foreseen: Foreseen[] = [];
+  readonly origins: PredictionOrigin[] = [];
   readonly predictor = new Predictor(() => ({
-    predict: (foreseen, key) => {
+    predict: (origin, key) => {
       this.asked.push(key);
-      this.foreseen.push(foreseen);
+      this.origins.push(origin);
       return true;
     },
   }));
 
   read(key: string, prediction?: PredictedEntry): string[] {
-    this.predictor.forms.replies += 1;
+    this.predictor.patterns.replies += 1;
     this.predictor.read({ variant: get, wireArgs: key }, prediction);
     return this.asked.splice(0);
   }
 
   list(key: string, elements: readonly string[], of = smembers, ...args: string[]): string[] {
-    this.predictor.forms.replies += 1;
+    this.predictor.patterns.replies += 1;
     const wireArgs = args.length === 0 ? key : [key, ...args];
     this.predictor.read({ variant: of, wireArgs }, undefined);
-    this.predictor.got({ variant: of, wireArgs }, elements, time.ms);
+    this.predictor.onReply({ variant: of, wireArgs }, elements, time.ms);
     return this.asked.splice(0);
   }
 
@@ -87,8 +87,10 @@ describe('what is asked for', () => {
     const trial = new Trial();
     trial.flows(100, 'user', 'cart', 'plan');
     expect(trial.read('user:7').sort()).toEqual(['cart:7', 'plan:7']);
-    const at = trial.foreseen.findLastIndex(({ pair }) => pair.form.keyOf({ parts: ['7'], hash: 0 }) === 'cart:7');
-    const cart = new PredictedEntry(trial.foreseen[at] as Foreseen, 'cart:7', context, 0, () => {});
+    const at = trial.origins.findLastIndex(
+      ({ successor }) => successor.pattern.keyOf({ parts: ['7'], hash: 0 }) === 'cart:7',
+    );
+    const cart = new PredictedEntry(trial.origins[at] as PredictionOrigin, 'cart:7', context, 0, () => {});
     expect(trial.read('cart:7', cart)).toEqual([]);
     expect(trial.read('cart:8')).toEqual(['plan:8']);
   });
@@ -106,9 +108,9 @@ describe('a prediction', () => {
     const trial = new Trial();
     trial.flows(100, 'user', 'cart');
     trial.read('user:7');
-    const foreseen = trial.foreseen.at(-1) as Foreseen;
+    const origin = trial.origins.at(-1) as PredictionOrigin;
     const refused: (readonly Entry[])[] = [];
-    const entry = new PredictedEntry(foreseen, 'cart:7', context, 0, (_form, _message, followers) =>
+    const entry = new PredictedEntry(origin, 'cart:7', context, 0, (_pattern, _message, followers) =>
       refused.push(followers),
     );
     const follow = () => {
@@ -117,18 +119,18 @@ describe('a prediction', () => {
       entry.followers.push(follower);
       return follower;
     };
-    return { entry, pair: foreseen.pair, refused, follow };
+    return { entry, successor: origin.successor, refused, follow };
   }
 
   it('has one outcome, however often it is used, and forgotten afterwards', () => {
-    const { entry, pair } = predicted();
+    const { entry, successor } = predicted();
     for (let time = 0; time < 3; time += 1) entry.used();
     entry.unused();
-    expect([pair.used, pair.unused]).toEqual([1, 0]);
+    expect([successor.used, successor.unused]).toEqual([1, 0]);
     const forgotten = predicted();
     for (let time = 0; time < 3; time += 1) forgotten.entry.unused();
     forgotten.entry.used();
-    expect([forgotten.pair.used, forgotten.pair.unused]).toEqual([0, 1]);
+    expect([forgotten.successor.used, forgotten.successor.unused]).toEqual([0, 1]);
   });
 
   it.each(['decoded', 'raw'] as const)('gives each who waits a reply of its own: %s', (form) => {

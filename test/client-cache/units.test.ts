@@ -20,7 +20,7 @@ const field = (text: string) => text;
 
 /** Keeps an answer, as when its reply has come. */
 function put(store: CacheStore, name: string, read: string, value: unknown, now = 0): CachedRead {
-  const expected = store.key(name)?.find(get, read) ?? store.expect(store.key(name) ?? name, get, read, true);
+  const expected = store.key(name)?.find(get, read) ?? store.addPending(store.key(name) ?? name, get, read, true);
   store.put(expected, value, now);
   return expected;
 }
@@ -111,7 +111,7 @@ describe('CacheStore', () => {
 
     it('counts reads on their way', () => {
       const store = new CacheStore(2, 1e9);
-      for (const name of ['a', 'b']) store.expect(name, get, NONE, true);
+      for (const name of ['a', 'b']) store.addPending(name, get, NONE, true);
       expect(store.admits('c', NONE)).toBe(false);
     });
 
@@ -205,7 +205,7 @@ describe('reads on their way', () => {
   const expecting = (tracked: boolean) => {
     const store = new CacheStore(10, 1e9);
     put(store, 'k', NONE, 'old');
-    const read = store.expect(store.key('k') ?? 'k', get, field('f'), tracked);
+    const read = store.addPending(store.key('k') ?? 'k', get, field('f'), tracked);
     return { store, read };
   };
   const find = (store: CacheStore, text: string) => store.key('k')?.find(get, text === '' ? NONE : field(text));
@@ -272,10 +272,10 @@ it.each([
 describe('RecentReads', () => {
   it('knows a key that was asked for recently, and forgets it after many others', () => {
     const recent = new RecentReads(1_000);
-    expect(recent.knows(hashOf('a'))).toBe(false);
-    expect(recent.knows(hashOf('a'))).toBe(true);
-    for (let index = 0; index < 20_000; index += 1) recent.knows(hashOf(`other ${index}`));
-    expect(recent.knows(hashOf('a'))).toBe(false);
+    expect(recent.remember(hashOf('a'))).toBe(false);
+    expect(recent.remember(hashOf('a'))).toBe(true);
+    for (let index = 0; index < 20_000; index += 1) recent.remember(hashOf(`other ${index}`));
+    expect(recent.remember(hashOf('a'))).toBe(false);
   });
 
   it('comes to know keys that take the same place, although they are asked for in turn', () => {
@@ -283,7 +283,7 @@ describe('RecentReads', () => {
     const names = Array.from({ length: 500 }, (_, index) => `key ${index}`);
     const known = new Set<string>();
     for (let round = 0; round < 2_000; round += 1) {
-      for (const name of names) if (recent.knows(hashOf(name))) known.add(name);
+      for (const name of names) if (recent.remember(hashOf(name))) known.add(name);
     }
     expect(known.size).toBe(names.length);
   });
@@ -296,9 +296,9 @@ describe('RecentReads', () => {
   ])('tells most keys apart that are %s', (_, name) => {
     const recent = new RecentReads(10_000);
     let unknown = 0;
-    for (let index = 0; index < 5_000; index += 1) if (!recent.knows(hashOf(name(index)))) unknown += 1;
+    for (let index = 0; index < 5_000; index += 1) if (!recent.remember(hashOf(name(index)))) unknown += 1;
     let known = 0;
-    for (let index = 0; index < 5_000; index += 1) if (recent.knows(hashOf(name(index)))) known += 1;
+    for (let index = 0; index < 5_000; index += 1) if (recent.remember(hashOf(name(index)))) known += 1;
     expect(unknown).toBe(5_000);
     expect(known).toBeGreaterThan(3_000);
   });
@@ -309,7 +309,7 @@ describe('RecentReads', () => {
       (index: number) => `${'x'.repeat(1_000)}:${index}`,
     ]) {
       const recent = new RecentReads(1_000);
-      for (let index = 0; index < 500; index += 1) expect(recent.knows(hashOf(name(index)))).toBe(false);
+      for (let index = 0; index < 500; index += 1) expect(recent.remember(hashOf(name(index)))).toBe(false);
     }
   });
 
@@ -325,7 +325,7 @@ it('predictions whose keys end alike are found as fast as others', () => {
     const store = new CacheStore(10_000, 1e9);
     const names = Array.from({ length: 4_000 }, (_, index) => nameOf(index));
     const prediction = { until: 1e9, isUsed: false, unused() {} };
-    for (const name of names) store.expect(name, get, NONE, false, prediction);
+    for (const name of names) store.addPending(name, get, NONE, false, prediction);
     return () => {
       const from = performance.now();
       const found = names.filter((name) => store.key(name)?.name === name);
@@ -378,11 +378,11 @@ describe('IssuedCommands', () => {
     }
   };
 
-  const issued = (pushesLate: boolean) => {
+  const issued = (usesBroadcast: boolean) => {
     const transaction = new TransactionState();
     const store = new CacheStore(100, 10_000);
     const connection = { replies: new ReplyCount(), transaction, stats: new Stats() };
-    return { own: new IssuedCommands(connection, store, pushesLate, 'anything'), store };
+    return { own: new IssuedCommands(connection, store, usesBroadcast, 'anything'), store };
   };
 
   it('a command that is issued while the host settles a reply comes after that reply’s command', () => {
@@ -418,7 +418,7 @@ describe('IssuedCommands', () => {
 
   it('with late pushes, the answers of a key that a reply has shown wait for the reply to a later command', () => {
     const { own, store } = issued(true);
-    const { key } = store.expect('a', get, NONE, true);
+    const { key } = store.addPending('a', get, NONE, true);
     own.noteShown('a', 1);
     answer(own, 1, 1);
     expect(key.heldUntil).toBe(-1);
@@ -429,8 +429,8 @@ describe('IssuedCommands', () => {
   it.each([
     ['the next reply shows that its invalidation has come', false, 2],
     ['with late pushes, the reply to a command issued later does', true, 4],
-  ])('after a push to user code, %s', (_, pushesLate, replies) => {
-    const { own } = issued(pushesLate);
+  ])('after a push to user code, %s', (_, usesBroadcast, replies) => {
+    const { own } = issued(usesBroadcast);
     answer(own, 1, 2);
     own.pushed(3);
     expect(own.settled).toBe(false);

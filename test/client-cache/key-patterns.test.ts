@@ -1,6 +1,6 @@
 /** What `cache.prefetch` learns: the forms of reads, their identities, and what follows what. */
 import { describe, expect, it } from 'vitest';
-import { elementsOf, Forms } from '../../src/cache/prefetch/forms.js';
+import { elementsOf, KeyPatterns } from '../../src/cache/prefetch/key-patterns.js';
 import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.js';
 import { variantOf } from '../../src/core/entry.js';
 
@@ -14,29 +14,29 @@ function variant(name: string): CommandVariant {
 
 /** A client whose reads are noted, with a clock of its own. */
 class Reader {
-  readonly forms = new Forms();
+  readonly patterns = new KeyPatterns();
   time = 1_000;
 
   /** Reads a key, when the reply to the read before has come. */
   read(key: string, command = 'get', ...args: string[]) {
-    this.forms.replies += 1;
+    this.patterns.replies += 1;
     return this.readAtOnce(key, command, ...args);
   }
 
   readAtOnce(key: string, command = 'get', ...args: string[]) {
     const sent = args.length === 0 ? key : [key, ...args];
-    return this.forms.read(variant(command), key, args.join(), sent, this.time);
+    return this.patterns.read(variant(command), key, args.join(), sent, this.time);
   }
 
   /** The keys that are predicted with this read. */
   predictedWith(key: string, command = 'get', ...args: string[]): string[] {
     const form = this.read(key, command, ...args);
-    const { identity } = this.forms;
-    return form?.followers.predicted.map((pair) => pair.form.keyOf(identity)) ?? [];
+    const { identity } = this.patterns;
+    return form?.successors.predicted.map((successor) => successor.pattern.keyOf(identity)) ?? [];
   }
 
   list(key: string, elements: string[], command = 'smembers') {
-    return this.forms.listed(variant(command), key, '', key, elements, this.time);
+    return this.patterns.listed(variant(command), key, '', key, elements, this.time);
   }
 }
 
@@ -148,7 +148,7 @@ describe('the identity in a key', () => {
       reader.read(`user:4711:order:${index}`);
       reader.read(`user:4711:items:${index}`, 'hget', 'x42');
     }
-    const shown = JSON.stringify(reader.forms.learned());
+    const shown = JSON.stringify(reader.patterns.learned());
     expect(shown).toContain('get user:?:order:*');
     expect(shown).toContain('hget user:?:items:* ?');
     expect(shown).not.toMatch(/\d{2}/);
@@ -216,8 +216,8 @@ describe('what follows', () => {
       reader.read(`user:${index}`, 'hget', 'name');
       reader.read(`user:${index}`, 'hget', 'mail');
     }
-    const [pair] = reader.read('user:5000', 'hget', 'name')?.followers.predicted ?? [];
-    expect([pair?.form.variant.command.name, pair?.form.args]).toEqual(['hget', ['mail']]);
+    const [pair] = reader.read('user:5000', 'hget', 'name')?.successors.predicted ?? [];
+    expect([pair?.pattern.variant.command.name, pair?.pattern.args]).toEqual(['hget', ['mail']]);
     expect(reader.predictedWith('user:5001', 'hget', 'age')).toEqual([]);
   });
 
@@ -237,7 +237,7 @@ describe('what follows', () => {
   it('is predicted no more when it is not used, and again later', () => {
     const reader = new Reader();
     train(reader, 200, { cart: 10 });
-    const pair = reader.read('user:5000')?.followers.predicted[0];
+    const pair = reader.read('user:5000')?.successors.predicted[0];
     Object.assign(pair as object, { used: 30, unused: 40 });
     train(reader, 100, { cart: 10 }, 1_000);
     expect(reader.predictedWith('user:5001')).toEqual([]);
@@ -252,7 +252,7 @@ describe('what follows', () => {
     let first = 1_000;
     const rests: number[] = [];
     for (let time = 0; time < 4; time += 1) {
-      const pair = reader.read('user:5000')?.followers.pairs[0];
+      const pair = reader.read('user:5000')?.successors.candidates[0];
       Object.assign(pair as object, { used: 0, unused: 64 });
       train(reader, 20, { cart: 10 }, first);
       first += 20;
@@ -280,7 +280,7 @@ describe('what follows', () => {
   it('goes on where enough of it is used', () => {
     const reader = new Reader();
     train(reader, 200, { cart: 10 });
-    const pair = reader.read('user:5000')?.followers.predicted[0];
+    const pair = reader.read('user:5000')?.successors.predicted[0];
     Object.assign(pair as object, { used: 50, unused: 20 });
     train(reader, 100, { cart: 10 }, 1_000);
     expect(reader.predictedWith('user:5001')).toEqual(['cart:5001']);
@@ -305,9 +305,9 @@ describe('the elements of a list', () => {
     const reader = new Reader();
     train(reader, 300, read);
     const list = reader.list('list:5000', ['a1', 'a2']);
-    expect(list?.form.elements.predicted.map((pair) => pair.form.keyOf({ parts: ['*'], hash: 0 })) ?? []).toEqual(
-      expected,
-    );
+    expect(
+      list?.pattern.elements.predicted.map((successor) => successor.pattern.keyOf({ parts: ['*'], hash: 0 })) ?? [],
+    ).toEqual(expected);
   });
 
   it('may be those of a list that has no identity', () => {
@@ -317,7 +317,7 @@ describe('the elements of a list', () => {
       reader.list('leaders', [`${index}`]);
       reader.read(`player:${index}`);
     }
-    expect(reader.list('leaders', ['1'])?.form.elements.predicted).toHaveLength(1);
+    expect(reader.list('leaders', ['1'])?.pattern.elements.predicted).toHaveLength(1);
   });
 
   it.each([
@@ -347,7 +347,7 @@ describe('the elements of a list', () => {
 });
 
 describe('what is learned stays small', () => {
-  const sizeOf = ({ forms }: Reader) => forms.all.length;
+  const sizeOf = ({ patterns }: Reader) => patterns.all.length;
 
   it('over a million identities that never come back', () => {
     const reader = new Reader();
