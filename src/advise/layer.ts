@@ -98,14 +98,24 @@ function watchCorked(attachment: Reportable): void {
   const { client, reason } = attachment;
   if (reason === undefined) return;
   const ordered = isHostCluster(client) ? undefined : client;
+  const restore: (() => void)[] = [];
+  attachment.onDetached = () => {
+    for (const each of restore) each();
+  };
   const own = (name: string, around: (result: () => unknown, args: unknown[]) => unknown) => {
     const method = (client as unknown as Record<string, AnyFunction | undefined>)[name];
     if (typeof method !== 'function') return;
+    const before = Object.getOwnPropertyDescriptor(client, name);
     const value = function (this: unknown, ...args: unknown[]) {
       const call = () => method.apply(this, args);
       return attachment.enabled ? around(call, args) : call();
     };
     Reflect.defineProperty(client, name, { value, writable: true, configurable: true });
+    restore.push(() => {
+      if (Object.getOwnPropertyDescriptor(client, name)?.value !== value) return;
+      if (before?.value === undefined) Reflect.deleteProperty(client, name);
+      else Reflect.defineProperty(client, name, before);
+    });
   };
   own('sendCommand', (pass, [command, stream]) => watchCommand(ordered, command as HostCommand, stream, pass));
   for (const name of ['pipeline', 'multi'] as const) {

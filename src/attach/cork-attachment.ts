@@ -103,6 +103,7 @@ export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkR
 /** The handle of a corked client or Cluster, of which only the stream and the events are used. */
 export class CorkAttachment implements Coalescer {
   enabled = true;
+  onDetached?: () => void;
   readonly cache = undefined;
   readonly counters = new Stats();
   readonly #corked: Corked;
@@ -136,6 +137,7 @@ export class CorkAttachment implements Coalescer {
     if (!this.enabled) return;
     this.enabled = false;
     this.#corked.undo();
+    this.onDetached?.();
     const own = Object.getOwnPropertyDescriptor(this.client, 'duplicate')?.value as unknown;
     if (own === this.#duplicate) Reflect.deleteProperty(this.client, 'duplicate');
   }

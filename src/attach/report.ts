@@ -12,6 +12,8 @@ export interface Reportable {
   readonly client: HasOptions & { readonly status?: string };
   readonly counters: Stats;
   readonly enabled: boolean;
+  /** Called by `detach()` of a corked client: what a report has put on the client goes. */
+  onDetached?: () => void;
   /** Why it is corked. */
   readonly reason?: { readonly why: string };
 }

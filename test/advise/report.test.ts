@@ -71,6 +71,15 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
     expect(stderr).not.toContain('leave it');
   });
 
+  it('advise: rests when its share of the process is spent, and says that it has seen a sample', async () => {
+    const [stderr = '', stdout = ''] = await outputs('advise', [], 'rests.ts');
+    const [, seen] = /\(([\d,]+) commands, a sample, seen\)/.exec(stderr) ?? [];
+    expect(Number(seen?.replace(',', ''))).toBeGreaterThan(3_900);
+    expect(Number(seen?.replace(',', ''))).toBeLessThan(15_000);
+    // What it has put on a corked client goes with detach().
+    expect(JSON.parse(stdout)).toEqual([['sendCommand', 'pipeline', 'multi'], [], 'PONG']);
+  });
+
   it('advise: on SIGUSR2, too', async () => {
     expect(await printed('advise', ['signal'])).toContain('get ×5 in a row, 2 times');
   });

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type PackedPackage, type Project, packPackage } from '../helpers/packed.js';
 import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
@@ -358,18 +359,17 @@ describe('IOREDIS_COALESCE', () => {
     ['advise,cork', 'SIGINT'],
     ['stats,cork', 'SIGTERM'],
   ] as const)('%s: before %s ends the process, with what was issued in its turn', async (environment, signal) => {
+    const key = uniquePrefix('signal');
     const program = registered(
       `
       import Redis from 'ioredis';
-      const [url, prefix] = process.argv.slice(2);
-      const redis = new Redis(url);
+      const redis = new Redis(process.argv[2]);
       await redis.get('none');
       for (let n = 0; n < 4; n += 1) {
         await redis.get('first');
         await redis.llen('second');
       }
-      await redis.set(prefix + 'key', 'x');
-      await new Promise((resolve) => setImmediate(resolve));
+      redis.set('${key}', 'written');
       process.kill(process.pid, '${signal}');
       await new Promise((resolve) => setTimeout(resolve, 20_000));`,
       { environment },
@@ -379,6 +379,9 @@ describe('IOREDIS_COALESCE', () => {
     expect(stderr).toMatch(/^ioredis-coalesce: 127.*: \d+ commands, \d+ batches/m);
     expect(stderr.includes('corked since IOREDIS_COALESCE is cork')).toBe(environment.endsWith('cork'));
     expect(stderr.includes('get, llen ×4 in a row, 1 time')).toBe(environment.startsWith('advise'));
+    const reader = new Redis(redisUrl());
+    expect(await reader.get(key)).toBe('written');
+    reader.disconnect();
   });
 
   it('stats: a listener of the program takes the place of ours, whenever it comes', async () => {
