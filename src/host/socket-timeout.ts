@@ -48,9 +48,9 @@ export class SocketTimeout {
     // An exception to `clock.ts`: the present global, as in the host, so that a fake clock moves both.
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.stream.destroy(
-        new Error(`Socket timeout. Expecting data, but didn't receive any in ${String(socketTimeout)}ms.`),
-      );
+      // Host: the option as it is by then.
+      const ms = String(this.client.options.socketTimeout);
+      this.stream.destroy(new Error(`Socket timeout. Expecting data, but didn't receive any in ${ms}ms.`));
     }, socketTimeout as number);
   }
 }

@@ -21,6 +21,8 @@ describe.each(HOSTS.filter(({ features }) => features.socketTimeout))('$name: so
     const options = client.options as { socketTimeout?: number | undefined };
     options.socketTimeout = 30;
     const reply = issue(client);
+    // The error names what it is by then.
+    options.socketTimeout = 31;
     await until(() => errors.length > 0, 'the socket timeout');
     options.socketTimeout = undefined;
     proxy.resume();
