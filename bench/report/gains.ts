@@ -1,39 +1,31 @@
 /** The few figures that visitors get: README's, and the column of docs/packages.md. */
 
 import { markdownTable } from '../../tools/documents.js';
-import { shareCase } from '../benchmarks/production.js';
+import { LOW_LOAD, shareCase } from '../benchmarks/production.js';
 import { compare } from '../suite/evaluate.js';
-import { type BenchmarkResult, type CaseResult, type GroupResult, medianOf, variantOf } from '../suite/results.js';
+import type { BenchmarkResult, CaseResult, GroupResult } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
-import type { Metric } from '../variants/protocol.js';
+import { isClear } from '../suite/stats.js';
 import { say } from './tables.js';
 
 const GAIN_COLUMN = 'gain';
 const NOT_MEASURED = 'not measured';
 /** In a package's second row. */
 const SAME = 'as above';
-const MS = 1000;
-
-/** The figures of a cell: the metric, how many of its units are one of those shown, and what is written behind it. */
-const FIGURES: readonly (readonly [metric: Metric, divisor: number, unit: string])[] = [
-  ['p50', MS, ' ms'],
-  ['cpu', 1, ' µs'],
-  ['serverCpu', 1, ' µs'],
-];
 const COLUMNS = {
-  ioredis: 'plain',
-  'the cork': 'cork',
-  'the fast path': 'coalesced',
-  'with prefetch': 'coalesced-prefetch',
+  'cork mode': 'cork',
+  'fast mode': 'coalesced',
+  'fast, with prefetch': 'coalesced-prefetch',
 };
 
 /** What is measured, in which case of which benchmark, and what the names of the clients end in. */
 const ROWS: readonly (readonly [title: string, benchmark: string, id: string, suffix?: string])[] = [
-  ['a service, Redis 0.5 ms away', 'production', `0.5 ms: ${shareCase(60)}`],
-  ['the same over TLS', 'production', `TLS, 0.5 ms: ${shareCase(60)}`],
-  ['the same under OpenTelemetry, at 30 % load', 'production-traced', `TLS, 0.5 ms: ${shareCase(30)}`, '-otel'],
-  ['a request of 6 reads, one after the other, 1 ms away', 'prefetch', '1 ms: flow: user, 5'],
-  ['a `get` in bursts of 200, loopback', 'burst', '200 GETs'],
+  ['a web service, Redis on the same machine', 'production', `loopback: ${shareCase(60)}`],
+  ['the same service, TLS, 0.5 ms away', 'production', `TLS, 0.5 ms: ${shareCase(60)}`],
+  ['the same, with OpenTelemetry', 'production-traced', `TLS, 0.5 ms: ${shareCase(30)}`, '-otel'],
+  ['200 `get`s at once', 'burst', '200 GETs'],
+  ['six reads, one after the other, 1 ms away', 'prefetch', '1 ms: flow: user, 5'],
+  ['one command at a time, 10 % load, TLS', 'single', `TLS: ${shareCase(LOW_LOAD)}`],
 ];
 
 /** README's table, and where it was measured. What stands there stays where a row was not measured. */
@@ -45,23 +37,21 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
     if (group === undefined || found === undefined) return [];
     const machine = describeMachine(group.settings);
     runs.set(machine, (runs.get(machine) ?? new Set()).add(describeRun(group.settings)));
-    return [[title, ...Object.values(COLUMNS).map((client) => figuresOf(found, `${client}${suffix}`))]];
+    return [
+      [title, ...Object.values(COLUMNS).map((client) => factorsOf(found, `${client}${suffix}`, `plain${suffix}`))],
+    ];
   });
   if (rows.length < ROWS.length) return current;
   const machines = [...runs].map(([machine, own]) => `${machine}; ${[...own].join(' and ')}`);
-  const table = markdownTable(['latency, CPU of Node, CPU of Redis', ...Object.keys(COLUMNS)], rows);
-  return `${table}\n\nMedians: latency of the request or burst, CPU per request or per \`get\`. The service: Fastify, seven commands in three round trips a request, at 60 % of what ioredis manages. ${machines.join('; and ')}.`;
+  const table = markdownTable(['CPU of Node, median latency; ioredis is 1', ...Object.keys(COLUMNS)], rows);
+  return `${table}\n\nUnclear: the 95 % interval includes 1. ${machines.join('; and ')}.`;
 }
 
 /** Nothing where the client has nothing to do with it: prefetch, where no read follows another. */
-function figuresOf(found: CaseResult, client: string): string {
-  const result = variantOf(found, client);
-  if (result === undefined) return '';
-  const figures = FIGURES.map(([metric, divisor, unit]) => {
-    const median = medianOf(result, metric);
-    return median === undefined ? '–' : `${say(median / divisor)}${unit}`;
-  });
-  return figures.join(', ');
+function factorsOf(found: CaseResult, of: string, versus: string): string {
+  const [cpu, latency] = (['cpu', 'p50'] as const).map((metric) => compare({ metric, of, versus }, found));
+  if (cpu === undefined || latency === undefined) return '';
+  return [cpu, latency].map((one) => (isClear(one) ? say(one.value) : 'unclear')).join(', ');
 }
 
 /**

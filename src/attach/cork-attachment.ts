@@ -41,7 +41,7 @@ export function selectMode(client: HasOptions, options: ResolvedOptions): HostCo
   if ('unknown' in copy) {
     const { unknown, differs, by } = copy;
     const why = `${unknown} is not a release that this version of ioredis-coalesce knows`;
-    const cause = by === undefined ? `${differs} differs` : `${by} has rewritten more of it than it watches`;
+    const cause = by === undefined ? differs : `${by} has rewritten more of it than it watches`;
     warn(
       CODES.UNKNOWN_CLIENT,
       why,

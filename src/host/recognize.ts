@@ -40,7 +40,7 @@ export interface HostCopy {
 export interface UnknownClient {
   /** Such as `ioredis 7.0.0`. */
   readonly unknown: string;
-  /** The function that is not known, such as `command.toWritable`, or what the client does otherwise. */
+  /** The function that is not known, `command.toWritable differs`, or what the client does, `encodes otherwise`. */
   readonly differs: string;
   /** Who has rewritten it, if that can be told. */
   readonly by?: string | undefined;
@@ -64,7 +64,7 @@ export function copyOf(client: object): HostCopy | UnknownClient {
   try {
     copy = root.runInAsyncScope(prove, undefined, prototype, commandClass, isCluster);
   } catch (error) {
-    copy = `it fails: ${String(error)}`;
+    copy = `fails: ${String(error)}`;
   }
   if (typeof copy === 'string') return unknownClient(prototype, copy);
   proven.set(prototype, copy);
@@ -109,8 +109,14 @@ const CLASS_FILE = /[\\/](?:Redis|redis[\\/]index|cluster[\\/]index)\.js$/;
 function unknownClient(prototype: object, differs: string): UnknownClient {
   const release = releaseOf(prototype);
   const isPublished = release !== undefined && KNOWN_RELEASES.includes(release);
-  const unknown = isPublished ? `${release}, of which ${differs} was changed` : release;
-  return { unknown: unknown ?? 'a bundled or otherwise loaded client', differs, by: rewriterOf(prototype) };
+  const isFunction = /^\w+\.\w+$/.test(differs);
+  const change = isFunction ? `of which ${differs} was changed` : `changed: it ${differs}`;
+  const unknown = isPublished ? `${release}, ${change}` : release;
+  return {
+    unknown: unknown ?? 'a bundled or otherwise loaded client',
+    differs: isFunction ? `${differs} differs` : `it ${differs}`,
+    by: rewriterOf(prototype),
+  };
 }
 
 /** Such as `ioredis 7.0.0`; undefined if its files cannot be found. */

@@ -29,12 +29,23 @@ export class SocketTimeout {
     if (this.client.commandQueue.length > 0) this.#start();
   }
 
-  /** The connection becomes plain: the host watches over what is in flight. */
+  /** The connection becomes plain: the host watches over what is in flight, and the time goes on. */
   leaveToHost(): void {
-    if (this.#timer === undefined) return;
-    this.clear();
-    // Host: as `sendCommand` does when it writes a command.
-    if (this.client.socketTimeoutTimer === undefined) this.client.setSocketTimeout?.();
+    const { client, stream } = this;
+    const timer = this.#timer;
+    if (timer === undefined) return;
+    if (client.socketTimeoutTimer !== undefined) {
+      this.clear();
+      return;
+    }
+    this.#timer = undefined;
+    client.socketTimeoutTimer = timer;
+    // Host: the listener of `setSocketTimeout`, behind its data listener.
+    stream.once('data', () => {
+      clearTimeout(client.socketTimeoutTimer);
+      client.socketTimeoutTimer = undefined;
+      if (client.commandQueue.length > 0) client.setSocketTimeout?.();
+    });
   }
 
   clear(): void {
@@ -43,14 +54,17 @@ export class SocketTimeout {
   }
 
   #start(): void {
-    const { socketTimeout } = this.client.options;
-    if (socketTimeout === undefined || this.client.setSocketTimeout === undefined) return;
+    const { client, stream } = this;
+    const { socketTimeout } = client.options;
+    if (socketTimeout === undefined || client.setSocketTimeout === undefined) return;
     // An exception to `clock.ts`: the present global, as in the host, so that a fake clock moves both.
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
+    const timer = setTimeout(() => {
+      if (this.#timer === timer) this.#timer = undefined;
+      else if (client.socketTimeoutTimer === timer) client.socketTimeoutTimer = undefined;
       // Host: the option as it is by then.
-      const ms = String(this.client.options.socketTimeout);
-      this.stream.destroy(new Error(`Socket timeout. Expecting data, but didn't receive any in ${ms}ms.`));
+      const ms = String(client.options.socketTimeout);
+      stream.destroy(new Error(`Socket timeout. Expecting data, but didn't receive any in ${ms}ms.`));
     }, socketTimeout as number);
+    this.#timer = timer;
   }
 }

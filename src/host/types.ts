@@ -83,7 +83,7 @@ export interface HostClient extends EventEmitter {
   sendCommand: AnyFunction;
   /** Later versions; see `SocketTimeout`. */
   setSocketTimeout?(): void;
-  readonly socketTimeoutTimer?: unknown;
+  socketTimeoutTimer?: NodeJS.Timeout | undefined;
   /** What is published of a command, in versions that publish commands. */
   _buildCommandContext?(command: HostCommand): object;
 }

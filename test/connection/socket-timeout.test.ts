@@ -1,3 +1,4 @@
+import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, vi } from 'vitest';
 import { connectAs, expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
 import { type CoalescedClient, HOSTS, until } from '../helpers/hosts.js';
@@ -75,6 +76,29 @@ describe.each(HOSTS.filter(({ features }) => features.socketTimeout))('$name: so
       clock.useRealTimers();
     }
   });
+
+  it.each(['detach', 'detach and coalesce'])(
+    'its time goes on over %s, while a command awaits its reply',
+    async (how) => {
+      const client = (await connectAs('coalesced', host, redisUrl(), { socketTimeout: MS })) as CoalescedClient;
+      const clock = vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      try {
+        const late = client.get(`${prefix}none`).catch(String);
+        await new Promise(setImmediate);
+        clock.advanceTimersByTime(MS / 2);
+        client.coalescer.detach();
+        if (how !== 'detach') coalesce(client);
+        clock.advanceTimersByTime(MS / 2 - 1);
+        expect(client.stream.destroyed).toBe(false);
+        clock.advanceTimersByTime(1);
+        expect(client.stream.destroyed).toBe(true);
+        client.disconnect();
+        await late;
+      } finally {
+        clock.useRealTimers();
+      }
+    },
+  );
 
   it('goes on when the client is made plain while a command awaits its reply', async () => {
     const proxy = await startProxy(redisUrl());

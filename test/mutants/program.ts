@@ -545,8 +545,9 @@ const SCENES: Record<string, Scene> = {
     const never = await play.client();
     never.options.enableOfflineQueue = false;
     never.options.retryStrategy = () => null;
+    const ended = once(never, 'end');
     await play.kill();
-    await once(never, 'end');
+    await ended;
     await lines(stage, never, ['get k', 'echo x']);
   },
   async offline(play) {
