@@ -3,8 +3,8 @@
  * one for each slot. This rests on public methods alone, so it is the same whether the Cluster is coalesced or plain.
  */
 import calculateSlot from 'cluster-key-slot';
-import { MOST_SPREAD } from '../calls/call-host.js';
-import { commandMethod, type MethodForm } from '../calls/method.js';
+import { MAX_SPREAD } from '../calls/call-host.js';
+import { commandMethod, type MethodSpec } from '../calls/method.js';
 import { methodsNamed } from '../commands/fast-commands.js';
 import type { Coalesced } from '../handle.js';
 import type { AnyFunction, HasOptions } from '../host/types.js';
@@ -56,7 +56,7 @@ export function setSplitting(cluster: HasOptions, on: boolean): void {
       return copy;
     },
   };
-  const method = (methodName: string, compose: MethodForm['compose']) => {
+  const method = (methodName: string, compose: MethodSpec['compose']) => {
     const parent = {
       get [methodName]() {
         return below(methodName);
@@ -87,7 +87,7 @@ function split({ options }: HasOptions, name: unknown, args: unknown[], send: (a
   // Host: some versions put no prefix before the keys of a command in upper case.
   const known = typeof name === 'string' && keyPrefix === '' ? name.toLowerCase() : name;
   const join = JOINS.get(known as string);
-  if (join === undefined && args.length <= MOST_SPREAD) return send(args);
+  if (join === undefined && args.length <= MAX_SPREAD) return send(args);
   const callback = typeof args.at(-1) === 'function' ? args.slice(-1) : [];
   const flat = flatOf(args.slice(0, args.length - callback.length));
   // In one array, which the host flattens: elements may be arrays, too.
