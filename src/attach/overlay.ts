@@ -1,6 +1,6 @@
 import { blockingMethods } from '../calls/blocking-warning.js';
 import { fastCalls, fastCommandNamed } from '../calls/call-by-name.js';
-import { commandMethod, formOf } from '../calls/method.js';
+import { commandMethod, specOf } from '../calls/method.js';
 import { ScriptSender } from '../calls/scripts.js';
 import { FAST_COMMANDS, methodsNamed } from '../commands/fast-commands.js';
 import { type CallTarget, callTargetOf, MARK, type Marked } from '../core/call-target.js';
@@ -35,8 +35,8 @@ export function removeOverlay(client: object): void {
   if (sendCommand !== undefined) define(client, 'sendCommand', unwrapped(sendCommand));
   for (const [methodName] of definedNames(client).flatMap(methodsNamed)) {
     const own = ownMethod(client, methodName);
-    const form = own && formOf(own);
-    if (form !== undefined) define(client, methodName, form.parent[methodName]);
+    const spec = own && specOf(own);
+    if (spec !== undefined) define(client, methodName, spec.parent[methodName]);
   }
   const overlay = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(overlay) as object;
@@ -86,8 +86,8 @@ function addMethods(overlay: object, parent: Methods): void {
     })),
   );
   // One by one: `Object.fromEntries` takes three times as long.
-  for (const form of [...fastMethods, ...fastCalls(parent), ...blockingMethods(parent)])
-    if (methodOf(parent, form.methodName) !== undefined) define(overlay, form.methodName, commandMethod(form));
+  for (const spec of [...fastMethods, ...fastCalls(parent), ...blockingMethods(parent)])
+    if (methodOf(parent, spec.methodName) !== undefined) define(overlay, spec.methodName, commandMethod(spec));
   const others = { ...definingMethods(parent), ...pipelineMethods(parent), duplicate: duplicateOf(parent) };
   for (const [name, method] of Object.entries(others))
     if (methodOf(parent, name) !== undefined) define(overlay, name, method);
@@ -166,7 +166,7 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
 function replaceDefined(client: object, name: string): void {
   for (const [methodName, encoding] of methodsNamed(name)) {
     const original = ownMethod(client, methodName);
-    if (original === undefined || formOf(original) !== undefined) continue;
+    if (original === undefined || specOf(original) !== undefined) continue;
     const sender = senderOf(client, name, encoding, original);
     if (sender === undefined) continue;
     // No prototype, because V8 would then keep a hidden class for each name.

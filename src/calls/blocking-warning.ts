@@ -4,29 +4,28 @@ import type { CallTarget } from '../core/call-target.js';
 import { CODES, warnOnce } from '../errors.js';
 import type { HostCommand } from '../host/types.js';
 import { setTimeout } from '../util/clock.js';
-import type { MethodForm } from './method.js';
+import type { MethodSpec } from './method.js';
 
 /**
- * Commands that keep their connection waiting for what other clients do, or for the effect of its own writes (`wait`,
- * `waitaof`); those of streams with the argument `BLOCK`.
+ * Commands that block their connection until other clients act, or until its own writes take effect (`wait`,
+ * `waitaof`); those that read streams block only with the argument `BLOCK`.
  */
 const BLOCKING_COMMANDS: readonly string[] =
   'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop xread xreadgroup wait waitaof'.split(' ');
 
 /**
- * Whether a command keeps its connection waiting. A stream may be called `BLOCK`, so only what stands before STREAMS
- * counts.
+ * Whether a command blocks its connection. A stream may be called `BLOCK`, so only arguments before STREAMS count.
  */
 export function isBlocking({ name, args }: Pick<HostCommand, 'name' | 'args'>): boolean {
   const lowerCase = name.toLowerCase();
   if (!lowerCase.startsWith('xread')) return BLOCKING_COMMANDS.includes(lowerCase);
   const words = args.map((arg) => String(arg).toLowerCase());
-  // After GROUP come its name and the consumer's.
+  // GROUP is followed by the names of the group and the consumer.
   const first = words[0] === 'group' ? 3 : 0;
   return words.slice(first, words.indexOf('streams', first)).includes('block');
 }
 
-export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
+export function blockingMethods(parent: MethodSpec['parent']): MethodSpec[] {
   return BLOCKING_COMMANDS.flatMap((name) =>
     methodsNamed(name).map(([methodName]) => ({
       methodName,
@@ -37,13 +36,13 @@ export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
 }
 
 const GRACE_MS = 1_000;
-/** Attachments whose grace period runs. */
+/** Attachments in their grace period. */
 const waiting = new WeakSet<CallTarget>();
 
 /**
  * Warns once per name if other commands still wait behind a blocking one after the grace period.
  *
- * @param name - of the command that is about to be sent, in lower case.
+ * @param name - the name of the command about to be sent, in lower case.
  */
 export function warnIfBlocking(target: CallTarget, name: string): void {
   if (!BLOCKING_COMMANDS.includes(name) || waiting.has(target)) return;

@@ -4,22 +4,22 @@ import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
 import { warnIfBlocking } from './blocking-warning.js';
-import type { MethodForm } from './method.js';
+import type { MethodSpec } from './method.js';
 
-/** The methods that take the name of their command as an argument. */
+/** The methods whose first argument is the name of the command. */
 const CALLS = [
   ['call', 'utf8'],
   ['callBuffer', null],
   ['send_command', 'utf8'],
 ] as const;
 
-/** The largest number of names kept; a name can be written in many ways, such as `call('gEt')`. */
-const KEPT_NAMES = 1_000;
+/** The most names kept, since a name can be written in many ways, such as `call('gEt')`. */
+const MAX_NAMES = 1_000;
 
 const commands = new Map(FAST_COMMANDS.map((command) => [command.name, command]));
 
-/** `call('get', key)` and the like: fast if the command is. */
-export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
+/** `call('get', key)` and the like, which are fast if the command is. */
+export function fastCalls(parent: MethodSpec['parent']): MethodSpec[] {
   return CALLS.map(([methodName, encoding]) => {
     const senders = new Map<string, CommandSender>();
     return {
@@ -33,7 +33,7 @@ export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
         const command = fastCommandNamed(name, commandClass);
         if (command === undefined) return undefined;
         const sender = new CommandSender(command, encoding);
-        if (senders.size < KEPT_NAMES) senders.set(name, sender);
+        if (senders.size < MAX_NAMES) senders.set(name, sender);
         return sender;
       },
       onFallback(target, [name]) {
@@ -50,7 +50,7 @@ export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
 export function fastCommandNamed(name: string, commandClass: HostCommandClass): FastCommand | undefined {
   const exact = commands.get(name);
   if (exact !== undefined) return exact;
-  // Some characters that are not ASCII have an ASCII one as their lower case, such as the Kelvin sign.
+  // Some other characters become ASCII in lower case, such as the Kelvin sign.
   const command = isAscii(name) ? commands.get(name.toLowerCase()) : undefined;
   if (command === undefined) return undefined;
   return { ...command, name, readOnly: false, keys: findsKeysInAnyCase(commandClass) ? command.keys : 'none' };

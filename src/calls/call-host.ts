@@ -9,16 +9,16 @@ import type { FallbackReason, Stats } from '../stats.js';
 import { now } from '../util/clock.js';
 import { flatOf } from '../util/values.js';
 
-/** Whether a method is the host's, and sends one command by `sendCommand`. */
+/** Whether a method is the host's own, and sends one command by `sendCommand`. */
 export function isUnpatchedCommand(method: AnyFunction): boolean {
   return isCommandMethod(method) || isUnpatchedScriptMethod(method);
 }
 
-/** Commands of one reason between two looks: fewer are no load. */
-const COMMANDS_PER_LOOK = 1024;
+/** Fallbacks for one reason between two checks; below this, traffic is too light to judge. */
+const COMMANDS_PER_CHECK = 1024;
 const PATIENCE_MS = 60_000;
 
-/** The reasons that one setting cures: what is the matter, and what to do. */
+/** The reasons that one setting can remove, each with its cause and cure. */
 const CURES: Partial<Record<FallbackReason, string>> = {
   traced:
     'a tracer subscribes to the channel ioredis:command, Sentry even with tracesSampleRate: 0, which leaves pipelines and ' +
@@ -30,18 +30,18 @@ const CURES: Partial<Record<FallbackReason, string>> = {
 };
 
 /**
- * Warns once per process if a client under load has had no fast command for a minute, for a reason that one setting
- * would cure: most of what it could gain is lost, and nothing else tells.
+ * Warns once per process if a client under load has sent no fast command for a minute, for a reason that one setting
+ * can remove.
  */
 export class SlowPathWarning {
-  /** Since when a client has had no fast command, and how many before. */
+  /** The time since when a client has sent no fast command, and how many it had sent before. */
   readonly #spells = new WeakMap<Stats, { readonly fastCommands: number; readonly sinceMs: number }>();
   #warned = false;
 
   constructor(readonly clock: () => number = now) {}
 
   fellBack(stats: Stats, reason: FallbackReason): void {
-    if (stats.countFallback(reason) % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
+    if (stats.countFallback(reason) % COMMANDS_PER_CHECK !== 0 || this.#warned) return;
     const cure = CURES[reason];
     if (cure === undefined) return;
     const { fastCommands } = stats;
@@ -67,17 +67,16 @@ export function countFallback({ counters }: Pick<CallTarget, 'counters'>, method
 }
 
 /**
- * More arguments than this are not spread again. The caller's own are on the stack by now, and 123,000 of them fill it
- * (Node's default size), so there may be no room for them twice.
+ * More arguments than this are not spread again. The stack holds the caller's arguments already, and 123,000 of them
+ * fill it (at Node's default size), so it may not hold them twice.
  */
-export const MOST_SPREAD = 1_000;
+export const MAX_SPREAD = 1_000;
 
 /**
- * Calls a method of the host's with the arguments that one of ours was called with. A method that a user has put in its
- * place gets them as they are.
+ * Calls a host method with the arguments of a call of ours. A user's replacement for it gets them unchanged.
  *
  * @param args - all arguments of the call.
- * @param leading - how many of them are in front of the command's, such as the name in `call(name, …)`.
+ * @param leading - the number of arguments before the command's own, such as the name in `call(name, …)`.
  */
 export function callHost(
   method: AnyFunction,
@@ -88,12 +87,12 @@ export function callHost(
 ): unknown {
   const given = flattened === undefined ? args : inOneArray(args, leading, flattened);
   if (asTransformed !== undefined) return asTransformed(() => callHost(method, receiver, given, leading));
-  if (given.length <= MOST_SPREAD || !isUnpatchedCommand(method)) return method.apply(receiver, given as unknown[]);
+  if (given.length <= MAX_SPREAD || !isUnpatchedCommand(method)) return method.apply(receiver, given as unknown[]);
   const end = endsInCallback(given, leading) ? -1 : given.length;
   return method.apply(receiver, inOneArray(given, leading, flatOf(given.slice(leading, end))));
 }
 
-/** Host: one level of arrays is flattened, so one array of all arguments is equivalent to the arguments. */
+/** Host: it flattens one level of arrays, so that one array of all arguments is equivalent to them. */
 function inOneArray(args: readonly unknown[], leading: number, flattened: readonly unknown[]): unknown[] {
   const callback = endsInCallback(args, leading) ? args.slice(-1) : [];
   return [...args.slice(0, leading), flattened, ...callback];

@@ -8,8 +8,8 @@ import type { HostCommand } from '../host/types.js';
 import type { Stats } from '../stats.js';
 
 /**
- * About the connection itself: the host sends them when it connects, and a client has to be able to end. Without MULTI,
- * what follows would be executed one by one.
+ * Commands about the connection itself: the host sends them when it connects, and a client must be able to quit. If
+ * MULTI were refused, the commands after it would be executed without a transaction.
  */
 const NEVER_REFUSED = new Set(
   (
@@ -18,15 +18,15 @@ const NEVER_REFUSED = new Set(
   ).split(' '),
 );
 
-/** The host accepts any value as a name, and fails in its own way. */
+/** The host accepts any value as a name, and fails later. */
 const nameOf = ({ name }: HostCommand) => String(name).toLowerCase();
 
 /**
  * `maxPending`: refuses calls while too many commands of one client, or of one node of a Cluster, await their reply;
- * for a Cluster itself, those in its offline queue. All queues are the host's, so it only has to look at their lengths.
+ * for a Cluster itself, too many in its offline queue. It only compares the lengths of the host's own queues.
  */
 export class PendingBound implements Admission {
-  /** The MULTI that was accepted last, until it is answered, or its EXEC or DISCARD is accepted. */
+  /** The last accepted MULTI, until it is answered, or its EXEC or DISCARD is accepted. */
   #multi: HostCommand | undefined;
 
   constructor(
@@ -34,15 +34,15 @@ export class PendingBound implements Admission {
     readonly maxPending: number,
     readonly counters: Stats,
     readonly connection: () => { readonly transaction: { readonly begun: boolean } } | undefined,
-    /** Accepted commands of the host, which sends them again by the same method. The nodes of a Cluster share it. */
+    /** Accepted host commands, which `sendCommand` may send again. The nodes of a Cluster share this set. */
     readonly accepted = new WeakSet<object>(),
   ) {
     for (const command of unanswered(client)) this.#accept(command);
   }
 
   /**
-   * The error of a call that would exceed the bound; undefined if it may be sent. A transaction that has begun
-   * continues: without some of its commands it would be another one.
+   * The error for a call that would exceed the bound; undefined if it may be sent. The commands of an open transaction
+   * are not refused, because it would run without them.
    */
   refusalOf(commands: number): CodedError | undefined {
     const pending = unansweredOf(this.client);
@@ -53,9 +53,9 @@ export class PendingBound implements Admission {
   }
 
   /**
-   * Rejects a command that the host is about to send, and returns true, if it would exceed the bound. Commands of
-   * pipelines are asked for by `exec()`, fast entries when they are made, and scripts when they are called: a script's
-   * command may be one that is sent again, after NOSCRIPT.
+   * Rejects a command that the host is about to send, and returns true, if it would exceed the bound. Other places
+   * check the commands of pipelines (`exec()`), fast entries (when they are made) and scripts (when they are called,
+   * because their commands may be sent again after NOSCRIPT).
    */
   refuses(command: HostCommand, stream: unknown): boolean {
     if (command instanceof Entry || this.accepted.has(command)) return false;
@@ -78,8 +78,8 @@ export class PendingBound implements Admission {
     if (name === 'exec' || name === 'discard') this.#multi = undefined;
     if (name !== 'multi' || isRejected(command)) return;
     this.#multi = command;
-    // When it is answered, the connection knows of it. Its promise is left alone: a rejection may be one that nobody
-    // handles.
+    // Once MULTI is answered, `connection` has the transaction. Not by its promise: a derived one might be rejected
+    // without a handler.
     for (const settler of ['resolve', 'reject'] as const) {
       const settle = command[settler];
       command[settler] = (outcome: never) => {

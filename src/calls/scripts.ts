@@ -13,9 +13,9 @@ import { sendWith } from './view.js';
 
 type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
 
-/** Sends the calls of a defined script, in one of its two forms on the wire. The host decides which one is sent. */
+/** Sends the calls of a defined script as EVAL or EVALSHA. The host decides which. */
 export class ScriptSender extends Sender {
-  /** The forms, made at the first call: each client of BullMQ defines a hundred methods, and few of them are called. */
+  /** Made at the first call: each client of BullMQ defines a hundred methods, and few of them are called. */
   #forms: { readonly loaded: LoadedScript; readonly evalsha: ScriptVariant; readonly eval: ScriptVariant } | undefined;
 
   private constructor(
@@ -27,29 +27,29 @@ export class ScriptSender extends Sender {
     this.unpatched = original;
   }
 
-  /** The sender of a script; undefined if `original` is not the method that the host has made for it. */
+  /** The sender of a script; undefined if `original` is not the host's method for it. */
   static of(script: HostScript, encoding: 'utf8' | null, original: AnyFunction): ScriptSender | undefined {
     const { numberOfKeys } = script;
     if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
     return isUnpatchedScriptMethod(original) ? new ScriptSender(script, encoding, original) : undefined;
   }
 
-  get #made() {
+  get #prepared() {
     const { script } = this;
     this.#forms ??= {
       loaded: new LoadedScript(script),
-      evalsha: this.#formNamed('evalsha', script.sha),
-      eval: this.#formNamed('eval', script.lua),
+      evalsha: this.#variantNamed('evalsha', script.sha),
+      eval: this.#variantNamed('eval', script.lua),
     };
     return this.#forms;
   }
 
-  /** The form that is sent as EVALSHA. */
+  /** The variant that is sent as EVALSHA. */
   get variant(): ScriptVariant {
-    return this.#made.evalsha;
+    return this.#prepared.evalsha;
   }
 
-  #formNamed(name: string, first: string): ScriptVariant {
+  #variantNamed(name: string, first: string): ScriptVariant {
     const { numberOfKeys, readOnly } = this.script;
     const leading = typeof numberOfKeys === 'number' ? [first, numberOfKeys] : [first];
     const heads = new CommandHeads((count) => {
@@ -59,30 +59,30 @@ export class ScriptSender extends Sender {
     return {
       command: { ...UNLISTED, name, readOnly: Boolean(readOnly) },
       encoding: this.encoding,
-      // The text of a script may be long, and is seldom sent.
+      // No heads for EVAL, whose script may be long and is rarely sent.
       heads: name === 'evalsha' ? heads : undefined,
       script: {
         leading,
-        formOn: (stream) => this.#formOn(stream),
+        formOn: (stream) => this.#variantOn(stream),
         rejected: (stream, error) => {
-          if (isNoScript(error)) this.#made.loaded.unload(stream, error);
+          if (isNoScript(error)) this.#prepared.loaded.unload(stream, error);
         },
       },
     };
   }
 
-  /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
-  #formOn(stream: object): ScriptVariant {
-    const { loaded, evalsha, eval: whole } = this.#made;
+  /** EVALSHA if the script is loaded on this stream. If not, EVAL, after which the host assumes that it is loaded. */
+  #variantOn(stream: object): ScriptVariant {
+    const { loaded, evalsha, eval: whole } = this.#prepared;
     return loaded.markLoaded(stream) ? evalsha : whole;
   }
 
-  /** Keys get a prefix, or the first one decides which node the call goes to. */
+  /** Keys are needed for a prefix, or to choose the node. */
   protected needsKeys({ routing }: CallTarget): boolean {
     return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
-  /** The transformer of EVALSHA would get the script's hash and the number of keys, too: that is left to the host. */
+  /** Leaves a transformer of EVALSHA to the host, because its arguments include the hash and the number of keys. */
   protected prepare(
     target: CallTarget,
     args: readonly unknown[],
@@ -95,7 +95,7 @@ export class ScriptSender extends Sender {
     return this.needsKeys(target) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, argumentsSoFar: read };
   }
 
-  /** A call that falls back is refused here, if it has to be: see `PendingBound#refuses`. */
+  /** Also applies `maxPending` to calls that fall back, see `PendingBound#refuses`. */
   override send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions) {
     const sent = super.send(target, method, given, call);
     if (!(sent instanceof Fallback)) return sent;
@@ -110,7 +110,7 @@ export class ScriptSender extends Sender {
     return super.encodableOf(args) ?? super.encodableOf(args.map(toPlain));
   }
 
-  /** Ordering: callers settle one step later than the command, as in the host; tracers follow the same promise. */
+  /** Ordering: like the host's, callers settle one step after the command. Tracers follow the same promise. */
   protected override chained(client: object, args: readonly unknown[], call: CallOptions | undefined) {
     return (promise: Promise<unknown>) =>
       promise.catch((error: unknown) => {
@@ -119,12 +119,12 @@ export class ScriptSender extends Sender {
       });
   }
 
-  /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */
+  /** Puts `keyPrefix` before each key. Leaves unusual arguments to the host. */
   #findKeys(args: unknown[], read: ArgumentsSoFar): Prepared | Fallback {
     const { keyPrefix, numberOfKeys } = this.script;
     const first = typeof numberOfKeys === 'number' ? 0 : 1;
     const given = first === 0 ? numberOfKeys : args[0];
-    // Anything else might run code of users, which ioredis does not.
+    // Converting any other value might run user code, which ioredis does not.
     const count = typeof given === 'string' || typeof given === 'number' ? Number(given) : Number.NaN;
     if (!Number.isInteger(count) || count < 0 || first + count > args.length) {
       return new Fallback('arguments', read);
@@ -138,7 +138,7 @@ export class ScriptSender extends Sender {
   }
 }
 
-/** Host: `toArg`. Objects with a user-defined `toString` are left to the host. */
+/** Host: `toArg`, except for objects, whose `toString` may be a user's. */
 function toPlain(argument: unknown): unknown {
   if (argument === null || argument === undefined) return '';
   return typeof argument === 'boolean' ? String(argument) : argument;

@@ -5,27 +5,27 @@ import type { EntryContext } from '../host/command-facade.js';
 import type { CallOptions } from '../options.js';
 import { SETTLED, timedOut } from '../util/deadlines.js';
 
-/** What waits for a reply, and can be aborted by its caller: an `AbortableEntry`, or a promise that is guarded here. */
+/** A pending call that its caller can abort: an `AbortableEntry`, or a promise guarded here. */
 export interface Abortable {
-  /** The place among those that its signal can abort. */
+  /** The index in its signal's `AbortList`. */
   place: number;
   abort(reason: unknown): void;
 }
 
-/** The list is compacted only when it has more empty places than this. */
-const FEW = 64;
+/** A list with fewer gaps is not compacted. */
+const FEW_GAPS = 64;
 
-/** Signals with pending calls. Not a WeakMap: one signal per request would be work for the garbage collector. */
+/** Signals with pending calls. Not a WeakMap, which would burden the garbage collector with one signal per request. */
 const lists = new Map<AbortSignal, AbortList>();
 
 /**
- * What a signal can abort at the moment. It has one listener, however many commands there are, and none while there are
- * none: a signal may live as long as the process.
+ * The pending calls of one signal. It has one listener for any number of calls, and none without calls, because a
+ * signal may live as long as the process.
  */
 export class AbortList {
   /**
-   * The calls that wait, in order, with gaps. Not a Set: each of V8's hash tables refers to the next, larger or smaller
-   * one, so with thousands of commands per second all of them would be kept until the next full garbage collection.
+   * The pending calls in order, with gaps. Not a Set, because V8's hash tables refer to the next larger or smaller one:
+   * with thousands of commands per second, all tables would stay alive until the next full garbage collection.
    */
   #places: (Abortable | undefined)[] = [];
   #waiting = 0;
@@ -44,7 +44,7 @@ export class AbortList {
     if (this.#waiting === 0) {
       lists.set(this.signal, this);
       this.signal.addEventListener('abort', this.#onAbort);
-    } else if (this.#places.length > 2 * this.#waiting + FEW) {
+    } else if (this.#places.length > 2 * this.#waiting + FEW_GAPS) {
       this.#closeGaps();
     }
     waiting.place = this.#places.length;
@@ -52,7 +52,7 @@ export class AbortList {
     this.#waiting += 1;
   }
 
-  /** Forgets what has settled. */
+  /** Removes a settled call. */
   delete(waiting: Abortable): void {
     if (this.#places[waiting.place] !== waiting) return;
     this.#places[waiting.place] = undefined;
@@ -78,9 +78,9 @@ export class AbortList {
 }
 
 /**
- * Settles as `promise` does, unless the caller's signal, or its time, comes first.
+ * Settles like `promise`, unless the caller's signal or timeout comes first.
  *
- * @param ms - the time in milliseconds; undefined if the host keeps it.
+ * @param ms - the timeout in milliseconds; undefined if the host applies it.
  */
 export function guarded(
   promise: Promise<unknown>,
@@ -103,7 +103,7 @@ export function guarded(
         aborted();
       },
     };
-    // Like the host's own timers, of the present global: an exception to `clock.ts`.
+    // The current global, like the host's own timers: an exception to `clock.ts`.
     const timer = ms === undefined ? undefined : setTimeout(() => end(() => reject(timedOut())), ms);
     promise.then(
       (value) => end(() => resolve(value)),
@@ -113,7 +113,7 @@ export function guarded(
   });
 }
 
-/** The entry of a single call that a signal can abort. */
+/** The entry of a call that a signal can abort. */
 class AbortableEntry extends CallEntry implements Abortable {
   place = -1;
 
@@ -137,10 +137,10 @@ class AbortableEntry extends CallEntry implements Abortable {
     super.failAlone(error);
   }
 
-  /** Rejects its caller. The entry stays queued and is sent: the next caller must not get its reply (invariant 3). */
+  /** Rejects the caller. The entry stays queued and is sent, so that no other caller gets its reply (invariant 3). */
   abort(reason: unknown): void {
     if (this.followers !== undefined) {
-      // The followers still wait for its reply, under its deadline.
+      // The followers still await the reply, under the entry's deadline.
       this.settleError(reason);
       return;
     }
@@ -149,7 +149,7 @@ class AbortableEntry extends CallEntry implements Abortable {
   }
 }
 
-/** Calls with these options, as the core makes them. */
+/** The core's `Call` for these options. */
 export function callOf(options: CallOptions): Call {
   const { signal } = options;
   if (signal === undefined) return options;

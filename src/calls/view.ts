@@ -10,7 +10,7 @@ import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
 import { callHost, countFallback, isUnpatchedCommand } from './call-host.js';
-import { formOf, type MethodForm } from './method.js';
+import { type MethodSpec, specOf } from './method.js';
 import { callOf, guarded } from './signals.js';
 
 type Members = Record<PropertyKey, unknown>;
@@ -19,8 +19,8 @@ type Members = Record<PropertyKey, unknown>;
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Members;
 
 /**
- * What a view consists of: the client, and the options of its calls. It is the handler of the view's Proxy, and the
- * object that the host's methods are called on where they send a command: of that they use `options` and `sendCommand`.
+ * A client, and the options of the view's calls. This is the handler of the view's Proxy, and the receiver of host
+ * methods that send a command, which use only its `options` and `sendCommand`.
  */
 class View implements ProxyHandler<Members> {
   constructor(
@@ -36,7 +36,7 @@ class View implements ProxyHandler<Members> {
     return sendWith(this.call, this.client, args);
   }
 
-  /** A member of the view: what was written onto it, such as a stub, or else what the client has at the moment. */
+  /** A member of the view: the view's own, such as a stub, or the client's current one. */
   get(own: Members, name: PropertyKey): unknown {
     if (Object.hasOwn(own, name)) return own[name];
     const { client, call } = this;
@@ -56,17 +56,16 @@ class View implements ProxyHandler<Members> {
 }
 
 /**
- * A view of `client`, whose calls have these options over those of `base`: the client as it is for calls with options
- * of their own.
+ * A view of `client`: the same client, whose calls have these options, and those of `base`.
  *
- * Fast methods send as those of the client do, with the same parts (`MethodForm`). Where a call falls back, the host's
- * method is called on the `View`: there the command gets its options. All other methods are called on the client.
+ * Fast methods have the client's definitions (`MethodSpec`). If a call falls back, the host's method is called on the
+ * `View`, which gives the command its options. All other methods are called on the client.
  */
 export function viewOf(client: object, options: CallOptions, base?: CallOptions): object {
   return new Proxy<Members>({}, new View(client as Viewed, callOf(resolveCallOptions(options, base))));
 }
 
-/** The handle of a view: its client's, but for `withOptions`. Methods run on the client's, which has private fields. */
+/** The client's handle with another `withOptions`. Methods run on the client's, because it has private fields. */
 function handleOf(handle: Coalescer, withOptions: (more: CallOptions) => object): object {
   return new Proxy(handle, {
     get: (_, name) => {
@@ -76,12 +75,12 @@ function handleOf(handle: Coalescer, withOptions: (more: CallOptions) => object)
   });
 }
 
-function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {
+function sendFast(view: View, spec: MethodSpec, args: unknown[]): unknown {
   const { client, call } = view;
-  const { methodName, parent, leading = 0 } = form;
+  const { methodName, parent, leading = 0 } = spec;
   const method = parent[methodName] as AnyFunction;
   const target = callTargetOf(client);
-  const sender = target && (form.sender ?? form.senderFor?.(target, args[0]));
+  const sender = target && (spec.sender ?? spec.senderFor?.(target, args[0]));
   if (target === undefined || sender === undefined) return callHostMethod(view, method, args, leading);
   const sent = sender.send(target, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof Fallback)) return sent;
@@ -97,17 +96,17 @@ function callHostMethod(
   read?: ArgumentsSoFar,
 ): unknown {
   const { client, call } = view;
-  // A subclass's method, or one that users have put in the host's place, may need all of the client.
+  // A subclass's method, or a user's replacement, may need the whole client.
   if (!isUnpatchedCommand(method)) return callOnClient(view, method, args);
   const callback = args.length > leading ? args.at(-1) : undefined;
   let result: unknown;
   if (typeof callback === 'function') {
-    // Called by the promise below, which the caller's signal may settle; by the host if a stub returned none.
+    // The promise below calls it, since the caller's signal may settle that. The host calls it if a stub returned none.
     args[args.length - 1] = (...outcome: unknown[]) => {
       if (!(result instanceof Promise)) callback(...outcome);
     };
   }
-  // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
+  // Host: with auto-pipelining, methods collect the commands of all callers on their receiver.
   result = client.options.enableAutoPipelining
     ? guardedIfPromise(callHost(method, client, args, leading, read), call, call.timeout)
     : callHost(method, view, args, leading, read);
@@ -115,11 +114,11 @@ function callHostMethod(
   return result;
 }
 
-/** The methods that take the name of their command as an argument. */
-const TAKING_NAMES = new Set<PropertyKey>(['call', 'callBuffer', 'send_command']);
-const MAKING_PIPELINES = new Set<PropertyKey>(['pipeline', 'multi']);
-/** The methods of commands, also where the client's are not the host's: stubs, test doubles. */
-const NAMES = new Set<PropertyKey>(FAST_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
+/** The methods whose first argument is the name of the command. */
+const NAMED_CALLS = new Set<PropertyKey>(['call', 'callBuffer', 'send_command']);
+const PIPELINE_METHODS = new Set<PropertyKey>(['pipeline', 'multi']);
+/** The names of command methods, for stubs and test doubles, which are not recognized otherwise. */
+const COMMAND_METHODS = new Set<PropertyKey>(FAST_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
 
 function callMethod(
   view: View,
@@ -129,29 +128,30 @@ function callMethod(
 ): unknown {
   const { call } = view;
   if (name === 'sendCommand') return view.sendCommand(...(args as [HostCommand]));
-  const form = formOf(method);
-  const isCommand = form !== undefined || isUnpatchedCommand(method);
-  if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejectedWith(call.signal.reason, args.at(-1));
-  if (form?.compose !== undefined) {
-    return form.compose(args, (given) => callMethod(view, name, given, form.parent[form.methodName] as AnyFunction));
+  const spec = specOf(method);
+  const isCommand = spec !== undefined || isUnpatchedCommand(method);
+  if (call.signal?.aborted && (isCommand || COMMAND_METHODS.has(name)))
+    return rejectedWith(call.signal.reason, args.at(-1));
+  if (spec?.compose !== undefined) {
+    return spec.compose(args, (given) => callMethod(view, name, given, spec.parent[spec.methodName] as AnyFunction));
   }
-  if (form !== undefined) return sendFast(view, form, args);
-  if (isCommand) return callHostMethod(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
+  if (spec !== undefined) return sendFast(view, spec, args);
+  if (isCommand) return callHostMethod(view, method, args, NAMED_CALLS.has(name) ? 1 : 0);
   const result = callOnClient(view, method, args);
-  if (MAKING_PIPELINES.has(name)) guardExec(result, call);
+  if (PIPELINE_METHODS.has(name)) guardExec(result, call);
   return result;
 }
 
-/** Calls a method that may be anything. A function among its arguments is for the method to call. */
+/** Calls any method on the client. If the last argument is a function, the method calls it. */
 function callOnClient({ client, call }: View, method: AnyFunction, args: unknown[]): unknown {
   const result = method.apply(client, args);
   const promise = guardedIfPromise(result, call, call.timeout);
-  // A caller with a callback does not look at the promise, and only the method's own has a handler.
+  // A caller with a callback ignores the promise, and only the method's own promise has a handler.
   if (promise !== result && typeof args.at(-1) === 'function') (promise as Promise<unknown>).catch(() => {});
   return promise;
 }
 
-/** The options of a pipeline or transaction are those of `exec()`, which sends it. */
+/** Applies the options to the `exec()` of a pipeline or transaction. */
 function guardExec(made: unknown, call: CallOptions): void {
   let called = false;
   aroundExec(made, (_, send, args) => {
@@ -160,7 +160,7 @@ function guardExec(made: unknown, call: CallOptions): void {
     const result = signal?.aborted ? Promise.reject(signal.reason) : guardedIfPromise(send(args), call, timeout);
     if (result instanceof Promise) {
       asCallback(result, callback);
-      // Host: a Cluster calls it again when a pipeline is redirected, and looks at no promise.
+      // Host: a Cluster calls `exec()` again to redirect a pipeline, and ignores the promise.
       if (called) result.catch(() => {});
     }
     called = true;
@@ -171,7 +171,7 @@ function guardExec(made: unknown, call: CallOptions): void {
 /**
  * Sends a command by the host's own `sendCommand`.
  *
- * Host: a command that has a timer keeps it when `sendCommand` wants to start that of `commandTimeout`.
+ * Host: a command with a timer keeps it when `sendCommand` would start that of `commandTimeout`.
  */
 export function sendWith(
   call: CallOptions | undefined,
@@ -183,7 +183,7 @@ export function sendWith(
   if (signal?.aborted) return Promise.reject(signal.reason);
   const [command] = args as readonly [HostCommand & { setTimeout?(ms: number): void }];
   if (isRejected(command)) {
-    // Sent as without options, which rejects it. Offline, the host would fail to write it when it has connected.
+    // `sendCommand` rejects it. Offline, the host would keep it, and fail to write it once connected.
     const promise = client.sendCommand(...args);
     dropUnsent(client, command);
     return promise;
@@ -192,7 +192,7 @@ export function sendWith(
   return guardedIfPromise(client.sendCommand(...args), call, undefined, () => dropUnsent(client, command));
 }
 
-/** Puts the caller's signal and time around what a method has returned, if it is a promise. */
+/** Applies the caller's signal and timeout to a method's result, if it is a promise. */
 function guardedIfPromise(result: unknown, call: CallOptions, ms: number | undefined, aborted?: () => void): unknown {
   return result instanceof Promise ? guarded(result, call, ms, aborted) : result;
 }

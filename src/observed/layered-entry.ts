@@ -5,12 +5,12 @@ import type { EntryContext } from '../host/command-facade.js';
 import { isAscii } from '../resp/encoder.js';
 
 /**
- * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is
- * a command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an
- * element of the host's queue holds it. `LayeredDispatcher` sends it, `HostWriteHook` what the host writes of it.
+ * The entry of a call that passes through the layers that other code, such as tracers, has put over the client's
+ * `sendCommand`. Layers may read, change, derive from or wrap it in a Proxy (so it has no private fields); an element
+ * of the host's queue contains it. `LayeredDispatcher` sends it, and `HostWriteHook` what the host writes for it.
  */
 export class LayeredEntry extends CallEntry {
-  // @ts-expect-error TS2610: own, as a host's command has it; other entries have an accessor.
+  // @ts-expect-error TS2610: an own property like a host command's; other entries have an accessor.
   override name: string;
   /** Host: whether its reply was transformed. */
   isResolved = false;
@@ -18,10 +18,10 @@ export class LayeredEntry extends CallEntry {
   override readHere = false;
   // @ts-expect-error TS2610: the same.
   override replyEncoding: 'utf8' | null;
-  /** Whether it is another command now: only the host knows what that means. */
-  protected isAnother = false;
-  /** The arguments as others see them, once they were read, or replaced. */
-  protected readArgs: unknown[] | undefined;
+  /** Whether a layer has renamed it; only the host can treat that command correctly. */
+  protected isRenamed = false;
+  /** The arguments as layers see them, once they were read or replaced. */
+  protected seenArgs: unknown[] | undefined;
 
   constructor(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], select: number) {
     super(variant, context, sent, select);
@@ -32,15 +32,15 @@ export class LayeredEntry extends CallEntry {
   }
 
   override get args(): unknown[] {
-    this.readArgs ??= super.args;
-    return this.readArgs;
+    this.seenArgs ??= super.args;
+    return this.seenArgs;
   }
 
   override set args(args: unknown[]) {
-    this.readArgs = args;
+    this.seenArgs = args;
   }
 
-  /** Whether others have put in what gets its reply: that gets what the host's decoder would give. */
+  /** Whether a layer has changed how it takes its reply, and so expects the value of the host's decoder. */
   override get takesRaw(): boolean {
     return (
       this.replacedResolve !== undefined ||
@@ -50,7 +50,7 @@ export class LayeredEntry extends CallEntry {
     );
   }
 
-  /** A raw one by its own `transformReply`, as the host does. It has no followers, and no cache. */
+  /** Transforms a raw reply by its own `transformReply`, like the host. It has neither followers nor a cached read. */
   override answer(reply: unknown, form: 'decoded' | 'raw'): void {
     try {
       if (form === 'decoded') super.answer(reply, form);
@@ -74,16 +74,16 @@ export class LayeredEntry extends CallEntry {
     const { name } = this;
     if (name !== this.variant.command.name) {
       this.variant = variantOf({ ...UNLISTED, name }, this.variant.encoding);
-      this.isAnother = true;
+      this.isRenamed = true;
     }
-    if (this.readArgs !== undefined) this.wireArgs = this.readArgs.slice(this.variant.script?.leading.length ?? 0);
+    if (this.seenArgs !== undefined) this.wireArgs = this.seenArgs.slice(this.variant.script?.leading.length ?? 0);
     const text = this.variant.script === undefined ? this.encodeAssumingAscii() : undefined;
     const writable = typeof text === 'string' && isAscii(text) ? text : super.toWritable(stream);
     const { script } = this.variant;
-    // Host: the script's hash gives way to its text, and EVALSHA to EVAL.
-    if (script !== undefined && this.readArgs !== undefined) this.readArgs[0] = script.leading[0];
+    // Host: for EVAL, the script's text replaces its hash.
+    if (script !== undefined && this.seenArgs !== undefined) this.seenArgs[0] = script.leading[0];
     this.name = this.variant.command.name;
-    announceWrite(this.isAnother ? undefined : this, writable);
+    announceWrite(this.isRenamed ? undefined : this, writable);
     return writable;
   }
 }

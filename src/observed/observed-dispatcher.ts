@@ -9,14 +9,12 @@ import type { AnyFunction } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';
 import { LayeredEntry } from './layered-entry.js';
 
-/** The node's or single client, or the Cluster, whose `sendCommand` has layers. */
+/** The client, node or Cluster whose `sendCommand` has layers. */
 export interface Through {
   sendCommand: AnyFunction;
 }
 
-/**
- * Whether commands that fall back for this reason can be fast nevertheless, observed. A cached answer passes no layer.
- */
+/** Whether commands that fall back for this reason can still be fast. With a cache, answers would bypass the layers. */
 export function canBeObserved({ client, incoming }: Connection, reason: FallbackReason): boolean {
   return reason === 'traced' || (reason === 'patched' && incoming === undefined && isLayeredInClass(client));
 }
@@ -43,7 +41,7 @@ export class PublishedDispatcher implements Dispatcher {
       outgoing.stats.observedCommands += 1;
       published = publishCommand(outgoing.client, entry);
     };
-    // Host: a Cluster's own `sendCommand` returns the promise of the command, whatever its node returns.
+    // Host: a Cluster's own `sendCommand` returns the command's promise, whatever its node returns.
     const isNodes = routing !== undefined && through === outgoing.client;
     const promise = outgoing.dispatch(variant, args, isNodes ? routing : undefined, { alone: true, sent }, chained);
     return isNodes ? promise : (published ?? promise);
@@ -51,9 +49,9 @@ export class PublishedDispatcher implements Dispatcher {
 }
 
 /**
- * Sends *layered* commands: others have put layers over `sendCommand` (fallback reason `patched`). Commands pass
- * through these: what the layers do with a command counts, and what they return. The host's own `sendCommand`, below
- * them, asks the entry for its bytes (`HostWriteHook`) and queues it.
+ * Sends *layered* commands: other code has put layers over `sendCommand` (fallback reason `patched`). Commands pass
+ * through the layers, which may change them and what is returned. Below, the host's own `sendCommand` gets the entry's
+ * bytes (`HostWriteHook`) and queues it.
  */
 export class LayeredDispatcher implements Dispatcher {
   constructor(
@@ -78,10 +76,10 @@ export class LayeredDispatcher implements Dispatcher {
     if (chained !== undefined) entry.promise = chained(entry.promise);
     try {
       const returned = through.sendCommand(entry) as Promise<unknown>;
-      // Host: a Cluster returns the promise of the command, whatever its node returns.
+      // Host: a Cluster returns the command's promise, whatever its node returns.
       return isNodes ? entry.promise : returned;
     } finally {
-      // A layer that sends it later sends its arguments as they are then.
+      // If a layer sends it later, its arguments may have changed by then.
       announceWrite(undefined);
     }
   }

@@ -45,26 +45,26 @@ interface FastPipeline extends HostPipeline {
 
 type FastPipelineClass = new (client: object, target: CallTarget, unsent: EntryContext) => FastPipeline;
 
-/** The field of a fast pipeline's recording. To hide it from `util.inspect` would take as long as all else here. */
+/** The field of a fast pipeline's recording. Hiding it from `util.inspect` would double the cost of a pipeline. */
 const RECORDING = Symbol('recording');
 
 type Recording = PipelineRecording<CallTarget>;
 
-/** The recording of a fast pipeline. On a Proxy of it, or an object derived from it, the host's methods are called. */
+/** The recording of a fast pipeline; undefined for a Proxy of it, or an object derived from it. */
 function recordingOf(receiver: unknown): Recording | undefined {
   const recording = (receiver as Partial<FastPipeline> | undefined)?.[RECORDING];
   return recording?.pipeline === receiver ? recording : undefined;
 }
 
-/** Finds a pipeline's node: a Cluster sends a pipeline to the master of the slot of its first key. */
+/** Selects a pipeline's node: a Cluster sends a pipeline to the master for the slot of its first key. */
 const ANY_WRITE: FastCommand = { ...UNLISTED, name: '' };
 
 /**
- * Host pipelines that are cheap to make and to fill.
+ * A subclass of the host's pipelines that is cheaper to create and to fill.
  *
- * A pipeline records its commands as fast entries; the host makes the commands that are not simple, and they are
- * queued between the entries. `exec()` encodes all, then puts their entries into the client's queue and their bytes
- * into its batch in one step. Where that is not possible, the host's `exec` sends entries and commands alike.
+ * A pipeline records its commands as fast entries; in between are commands that only the host can create. `exec()`
+ * encodes all of them, then adds them to the client's queue and their bytes to its batch in one step. If that is not
+ * possible, the host's `exec` sends entries and commands alike.
  */
 function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
   class Fast extends pipelineClass(host) implements FastPipeline {
@@ -86,22 +86,22 @@ function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
           }
         }
       }
-      // As the host's, which `for … in` finds.
+      // Enumerable like the host's, for `for … in`.
       Object.defineProperty(Fast.prototype, 'exec', { enumerable: true });
     }
 
     override exec(...args: unknown[]): unknown {
-      return trySending(host, recordingOf(this), args[0]) ?? host.exec.apply(this, args);
+      return trySend(host, recordingOf(this), args[0]) ?? host.exec.apply(this, args);
     }
   }
   return Fast;
 }
 
-/** Makes a pipeline a transaction, as the host does: with `exec()` and `execBuffer()` of its own. */
+/** Makes a pipeline a transaction, as the host does, by own `exec()` and `execBuffer()`. */
 function makeTransaction(pipeline: FastPipeline, host: PipelineMethods, multi: AnyFunction): void {
   pipeline[RECORDING].isTransaction = true;
   pipeline.exec = function exec(this: unknown, ...args) {
-    const sent = trySending(host, recordingOf(this), args[0]);
+    const sent = trySend(host, recordingOf(this), args[0]);
     return sent ?? hostTransactionExec(pipeline, multi).apply(this, args);
   };
   pipeline.execBuffer = function execBuffer(this: unknown, ...args) {
@@ -110,15 +110,15 @@ function makeTransaction(pipeline: FastPipeline, host: PipelineMethods, multi: A
   };
 }
 
-/** Sends what was recorded; returns undefined if the host has to. */
-function trySending(
+/** Sends the recorded commands; returns undefined if the host has to send them. */
+function trySend(
   host: PipelineMethods,
   recording: Recording | undefined,
   callback: unknown,
 ): Promise<unknown> | undefined {
   if (recording === undefined) return undefined;
   const { isTransaction, pipeline } = recording;
-  // Host: behind `multi()` in a pipeline, `exec()` records EXEC.
+  // Host: after `multi()` in a pipeline, `exec()` records EXEC.
   const sends = pipeline._queue.length > 0 && pipeline._transactions <= (isTransaction ? 1 : 0);
   if (!recording.open || !sends || pipeline.nodeifiedPromise) return undefined;
   const outgoing = outgoingFor(host, recording);
@@ -173,7 +173,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     if (!recording?.open) return callHost(method, this, args);
     const isUnpatched = method === unpatched || isUnpatchedMethod(method, variant, recording.context.commandClass);
     if (isUnpatched) unpatched = method;
-    const left = isUnpatched ? tryRecording(recording, variant, args) : new Fallback('patched');
+    const left = isUnpatched ? tryRecord(recording, variant, args) : new Fallback('patched');
     if (left === undefined) return this;
     countFallback(recording.target, name, left.reason);
     return callHost(method, this, args, 0, left.argumentsSoFar);
@@ -181,10 +181,10 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
 }
 
 /**
- * Records a command, or says why its method has to make a host command. Argument transformers run now, and their
- * results are kept: arrays and objects may change until `exec()`.
+ * Records a command, or returns why the host has to. Argument transformers run now, and their results are kept, because
+ * arrays and objects may change before `exec()`.
  */
-function tryRecording(recording: Recording, variant: CommandVariant, args: readonly unknown[]): Fallback | undefined {
+function tryRecord(recording: Recording, variant: CommandVariant, args: readonly unknown[]): Fallback | undefined {
   const { client } = recording.target;
   const { command } = variant;
   if (client.options.showFriendlyErrorStack) return new Fallback('options');
@@ -215,15 +215,15 @@ const reads = (command?: PipelinedCommand) =>
   command !== undefined && (READS.has(command.name) || command.isReadOnly === true);
 
 /**
- * Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. The commands of an
- * auto-pipeline are as many calls: those that fit are sent.
+ * Makes `exec()` reject and send nothing if it would exceed `maxPending`. The commands of an auto-pipeline are separate
+ * calls, so those within the limit are sent.
  */
 export function refuseWhole(made: unknown, target: CallTarget): void {
-  // Host: a Cluster calls it again when a pipeline is redirected.
+  // Host: a Cluster calls `exec()` again to redirect a pipeline.
   let accepted = false;
   aroundExec(made, (pipeline, send, args) => {
     const { _queue: queue, _transactions: transactions } = pipeline;
-    // Host: a Cluster chooses the node by the first command.
+    // Host: the first command determines the node of a Cluster.
     const readOnly = transactions === 0 && reads(queue[0]);
     const bound = accepted || !target.enabled ? undefined : target.admissionFor(firstKeyOf(queue), readOnly);
     const refusal = bound?.refusalOf(queue.length + transactions);
@@ -236,24 +236,24 @@ export function refuseWhole(made: unknown, target: CallTarget): void {
   });
 }
 
-/** What the pipelines of one client have in common. */
+/** Shared by the pipelines of one client. */
 interface ClientPipelines {
   readonly pipelineClass: FastPipelineClass;
   readonly copied: number;
-  /** The context of their entries until they are sent, or when the host sends them, as its own commands. */
+  /** The context of their entries until they are sent, or if the host sends them. */
   readonly unsent: EntryContext;
 }
 
 /**
- * `pipeline` and `multi` for the overlay of a class of clients: they make fast pipelines, or call the host's method if
- * a fast pipeline could not take the fast path. This file records it, `send-pipeline.ts` sends it,
- * `pipeline-entry.ts` settles it.
+ * `pipeline` and `multi` for the overlay of a client class. They create fast pipelines, or call the host's method if
+ * the fast path is not available. This file records commands, `send-pipeline.ts` sends them, `pipeline-entry.ts`
+ * settles them.
  */
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   if (methodOf(parent, 'pipeline') === undefined || methodOf(parent, 'multi') === undefined) return {};
-  /** The prototype of the host's pipelines, and our class over it; known with the first pipeline. */
+  /** The prototype of the host's pipelines, and our subclass; set by the first pipeline. */
   let host: PipelineMethods | undefined;
-  let general: FastPipelineClass | undefined;
+  let baseClass: FastPipelineClass | undefined;
   const clients = new WeakMap<object, ClientPipelines>();
 
   return {
@@ -272,7 +272,7 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
       made._transactions = 1;
       made._queue.push(new PipelineEntry(MULTI, [], made[RECORDING]));
       if (Array.isArray(commands)) made.addBatch(commands);
-      // Host: the `exec()` that sends exists only now, so one among the commands has recorded EXEC.
+      // Host: the `exec()` that sends is added last, so an `exec` among `commands` has recorded EXEC.
       makeTransaction(made, host as PipelineMethods, parent.multi as AnyFunction);
       return made;
     },
@@ -294,11 +294,11 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     if (reason !== undefined) return reason;
     if (!areUnpatchedMakers(parent)) return 'patched';
     host ??= Object.getPrototypeOf((parent.pipeline as AnyFunction).call(client)) as PipelineMethods;
-    general ??= fastPipelineClass(host);
+    baseClass ??= fastPipelineClass(host);
     const copied = countOfCopied(client);
     let ofClient = clients.get(client);
     if (ofClient?.copied !== copied) {
-      const pipelineClass = copied === 0 ? general : withCopied(general, client);
+      const pipelineClass = copied === 0 ? baseClass : withCopied(baseClass, client);
       const unsent = { client: client as HostClient, commandClass, settlesLate: settlesLate(commandClass) };
       ofClient = { pipelineClass, copied, unsent };
       clients.set(client, ofClient);

@@ -14,7 +14,7 @@ import type { HostClient } from '../host/types.js';
 import { NOT_DECODED, type ReplyDecoder } from '../resp/decoder.js';
 import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
 
-/** The first and the last command of fast transactions. Host: each command converts its part of EXEC's reply. */
+/** The first and the last command of fast transactions. Host: each command converts its element of EXEC's reply. */
 export const MULTI = variantOf({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
 export const EXEC = variantOf({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
 
@@ -28,26 +28,26 @@ function noop(): void {}
 
 const NONE: number[] = [];
 
-/** The recording of a fast pipeline: its entries, and what these share. The host sends them again through it. */
+/** The entries of a fast pipeline and their shared state. The host sends the entries again through this. */
 export class PipelineRecording<Of = unknown> extends PipelineWriter {
-  /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
+  /** Whether it still records. After it was sent, or left to the host, calls go to the host's methods. */
   open = true;
-  /** Whether it was made by `multi()`: it begins with MULTI, and is sent with EXEC. */
+  /** Whether `multi()` created it. If so, it begins with MULTI and ends with EXEC. */
   isTransaction = false;
-  /** The database selected when it was sent. */
+  /** The database that was selected when it was sent. */
   select = 0;
   sentCount = 0;
-  /** The client whose protocol it was sent under, if by the host: of a Cluster, a node that `context` does not know. */
+  /** The client whose protocol applies, if the host has sent it: a Cluster's node, which is not in `context`. */
   sender: Pick<HostClient, 'condition'> | undefined;
-  /** Results to be filled into the pipeline, and the position of each. */
+  /** Results that wait to be filled into the pipeline, with their positions. */
   #results: PipelineResult[] | undefined;
   #positions: number[] = NONE;
 
   constructor(
     readonly pipeline: HostPipeline,
-    /** The target of its calls. */
+    /** The target of the calls. */
     readonly target: Of,
-    /** The context of the connection, once it was sent. Until then one with which the host may send its entries. */
+    /** The context of its connection. Before it is sent, a context with which the host may send its entries. */
     public context: EntryContext,
   ) {
     super();
@@ -57,7 +57,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
     return this.pipeline._queue;
   }
 
-  /** Called when its commands are about to be queued on a connection where the database `select` is selected. */
+  /** Called before its commands are queued on a connection with the selected database `select`. */
   sentWith(context: EntryContext, select: number): void {
     this.open = false;
     this.context = context;
@@ -65,7 +65,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
     this.sentCount = this.commands.length;
   }
 
-  /** The client leads here, by its queue, and `context` to the client. */
+  /** Breaks the cycle from the client's queue to this, and by `context` back to the client. */
   toJSON(): object {
     return { open: this.open, sent: this.sentCount };
   }
@@ -75,9 +75,9 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
   }
 
   /**
-   * Fills in a result, in the microtask in which the host would fill in the first of the results that wait here.
+   * Fills in a result, in the microtask in which the host would fill in the first of the waiting results.
    *
-   * Invariant 7: `fillResult` may be the user's, and user code that runs between two replies may call `exec()` again.
+   * Invariant 7: `fillResult` may be a user's, and user code that runs between two replies may call `exec()` again.
    */
   fillSoon(result: PipelineResult, position: number): void {
     if (this.#results === undefined) {
@@ -104,7 +104,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
     }
   }
 
-  /** A promise that settles when the promise of a host's command would. */
+  /** A promise that settles at the time when that of a host command would. */
   settled(value: unknown): Promise<unknown> {
     const promise = Promise.resolve(value);
     return this.context.settlesLate ? promise.finally(noop) : promise;
@@ -117,19 +117,18 @@ function fillWithError(pipeline: HostPipeline, failed: Promise<unknown>, positio
 }
 
 /**
- * The fast entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
- * pipeline, which has one promise for all.
+ * The fast entry of a command in an explicit pipeline or a transaction. Its result is filled into the host's pipeline,
+ * which has one promise for all.
  *
- * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline, or send it
- * again.
+ * It also replaces the host's command in the pipeline, so that the host can send the pipeline, or send it again.
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
   #settled = false;
-  /** The promise of this single command, once it was read. */
-  #own: OwnPromise | undefined;
-  /** The host fills the pipeline from the promise. */
+  /** The promise of this command, created when it is first read. */
+  #ownPromise: OwnPromise | undefined;
+  /** Whether the host fills the pipeline from the promise. */
   #hostFills = false;
-  /** Host: its index in the pipeline. It is about to be recorded there, behind the others. */
+  /** Host: its index in the pipeline, to which it is about to be added. */
   [PIPELINE_INDEX]: number;
   inTransaction: boolean;
   override isTraced = false;
@@ -165,11 +164,11 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   protected settleValue(value: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#own?.resolve(value);
+    this.#ownPromise?.resolve(value);
     if (this.#hostFills) return;
     const { recording, [PIPELINE_INDEX]: index } = this;
     const { pipeline } = recording;
-    // Users can see when the last result is filled in.
+    // Users can observe when the last result is filled in, so it is not delayed.
     if (index < recording.sentCount - 1 && !isThenable(value)) {
       recording.fillSoon([null, value], index);
     } else {
@@ -181,7 +180,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   protected settleError(error: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#own?.reject(error);
+    this.#ownPromise?.reject(error);
     if (this.#hostFills) return;
     const failed = this.recording.settled(undefined).then(() => {
       throw error;
@@ -191,26 +190,26 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
 
   // ---- Called or read by the host ----
 
-  /** Host: sends the command again through this. */
+  /** Host: used to send the command again. */
   get stream(): PipelineWriter {
     return this.recording;
   }
 
   get promise(): Promise<unknown> {
-    this.#own ??= ownPromise();
-    return this.#own.promise;
+    this.#ownPromise ??= ownPromise();
+    return this.#ownPromise.promise;
   }
 
-  /** Host: a Cluster calls it before it sends a whole pipeline again, and then fills the pipeline from this promise. */
+  /** Host: a Cluster calls it before it sends a whole pipeline again, then fills the pipeline from this promise. */
   initPromise(): void {
     this.#settled = false;
-    // Its timeout begins anew when it is sent.
+    // Its timeout restarts when it is sent.
     this.deadline = undefined;
     this.#hostFills = true;
-    this.#own = ownPromise();
+    this.#ownPromise = ownPromise();
   }
 
-  /** Host: `fillResult` calls it on each command of a transaction with its part of EXEC's reply. */
+  /** Host: `fillResult` calls it on each command of a transaction, with its element of EXEC's reply. */
   override transformReply(reply: unknown): unknown {
     const { commandClass } = this.context;
     if (!transformsReply(commandClass, this.name) && (typeof reply !== 'object' || reply === null)) {
@@ -223,7 +222,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     return { ...super.toJSON(), inTransaction: this.inTransaction, [PIPELINE_INDEX]: this[PIPELINE_INDEX] };
   }
 
-  /** Host: a Cluster computes slots from it. */
+  /** Host: a Cluster computes slots from the keys. */
   override getKeys(): unknown[] {
     const { args } = this;
     const { count, step } = KEY_POSITIONS[this.variant.command.keys] ?? KEY_POSITIONS.none;
@@ -231,7 +230,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   }
 }
 
-/** EXEC, whose reply holds the replies to the commands of its transaction. */
+/** EXEC, whose reply contains those to the commands of the transaction. */
 export class ExecEntry extends PipelineEntry {
   /** A user's transformer for EXEC expects all replies as the host decodes them. */
   override decode(decoder: ReplyDecoder, bytes: Buffer, position: number): unknown {
@@ -239,7 +238,7 @@ export class ExecEntry extends PipelineEntry {
     return decoder.decodeElements(bytes, position, this);
   }
 
-  /** Whether the reply at `index` of `count` is decoded to text. The transaction's commands are those before EXEC. */
+  /** Whether the reply at `index` of `count` is decoded to text. Its command is one of the `count` before EXEC. */
   utf8At(index: number, count: number): boolean {
     const position = (this[PIPELINE_INDEX] as number) - count + index;
     const command = this.recording.pipeline._queue[position];
@@ -249,8 +248,8 @@ export class ExecEntry extends PipelineEntry {
 }
 
 /**
- * Users' reply transformers may return promises, and anything else that a promise would read `then` of: it is not read
- * here, since it may be a getter.
+ * Whether a promise would read `then` of a value, which a user's reply transformer may have returned. It is not read
+ * here, because it may be a getter.
  */
 function isThenable(value: unknown): boolean {
   if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return false;
@@ -263,7 +262,7 @@ function isThenable(value: unknown): boolean {
 
 function ownPromise(): OwnPromise {
   const own = { promise: new Promise<unknown>(keepSettlers), resolve: lastResolve, reject: lastReject };
-  // The pipeline's result has the error; only the host looks at this promise.
+  // The pipeline's result has the error; only the host uses this promise.
   own.promise.catch(noop);
   return own;
 }

@@ -16,12 +16,12 @@ const MAX_TEXT = 64 * 1024 * 1024;
 /**
  * Sends a pipeline or a transaction in one step.
  *
- * @param recording - of a pipeline whose commands are fast entries, and commands of the host's.
+ * @param recording - contains fast entries and host commands.
  */
 export function sendPipeline(outgoing: Outgoing, recording: PipelineRecording): void {
   const { client, transaction } = outgoing;
   const { commands } = recording;
-  // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
+  // Encoding may throw, so it comes before any change.
   const encoded = encodePipeline(commands, client);
   const select = selectedDatabase(client);
   recording.sentWith(outgoing.context, select);
@@ -41,10 +41,10 @@ export function sendPipeline(outgoing: Outgoing, recording: PipelineRecording): 
   outgoing.enqueueTogether(items, encoded, begun);
 }
 
-/** The commands of a pipeline as RESP, one after the other, for the client that sends them. */
+/** The commands of a pipeline as RESP, in order, for the client that sends them. */
 export function encodePipeline(commands: readonly PipelinedCommand[], client: HostClient): Part[] {
   const parts: Part[] = [];
-  /** The text of the commands from `first` on, assumed to be ASCII. */
+  /** The text of the commands from `first` on, which is assumed to be ASCII. */
   let text = '';
   let first = 0;
   const checkText = (end: number) => {

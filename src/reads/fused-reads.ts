@@ -11,54 +11,53 @@ import { type ErrorMeaning, meaningOfError } from '../resp/error-meaning.js';
 import { SETTLED } from '../util/deadlines.js';
 import { InternalEntry, internalVariant, sendInternal } from './internal-entry.js';
 
-const MOST_MEMBERS = 64;
-/** Commands in the first part of a turn: each part that wakes Redis up takes it as much as thirty of these reads. */
+const MAX_MEMBERS = 64;
+/** Commands in the first part of a turn: waking Redis costs it as much as thirty of these reads. */
 const FIRST_PART = 128;
 
-/** By stream: a connection is lost, and the next one says which reads can be sent by themselves. */
-const ownerOn = new WeakMap<object, FusedReads>();
+/** Finds the owner on the stream on which a fused command is sent again, after its connection was lost. */
+const ownerByStream = new WeakMap<object, FusedReads>();
 
 /**
- * `fuseReads`: GETs that would stand next to each other on the wire leave as one MGET, HGETs of one hash as one HMGET.
+ * `fuseReads`: GETs that would be adjacent on the wire leave as one MGET, HGETs of one hash as one HMGET.
  *
- * A group is open from its first read until anything else is added to its batch, or the batch is sent: its bytes are
- * made then. Its place in the host's queue is taken at once (invariant 1): by the entry of the first read, which is
- * sent as it is if no other one comes, and from the second read on by a `FusedEntry` in its stead.
+ * A group is open from its first read until anything else is added to its batch, or the batch is sent. Only then is it
+ * encoded, but it takes its place in the host's queue at once (invariant 1): the entry of the first read, which leaves
+ * unchanged if no other follows, is replaced by a `FusedEntry` at the second.
  *
- * The server may not know MGET or HMGET, or the user may not use it; reads that were refused and are sent again come
- * too late for what was issued behind them. So a connection's first read is asked for twice, by itself and by a
- * `Probe`, and reads are fused once that was answered.
+ * The server may not support MGET or HMGET, or may forbid it. Reads sent again after a refusal come after commands
+ * issued later. So a `Probe` accompanies a connection's first read, and fusing begins when that was answered.
  */
 export class FusedReads implements Group, Tail {
-  /** What the server has said to MGET, or HMGET, of one read. */
-  readonly #answers: Record<FusedName, 'awaited' | 'given' | undefined> = { mget: undefined, hmget: undefined };
+  /** The state of the probes. */
+  readonly #probes: Record<FusedName, 'awaited' | 'given' | undefined> = { mget: undefined, hmget: undefined };
   #members: CallEntry[] = [];
-  /** The entry that stands in the queue for all members. */
+  /** The entry in the queue that represents all members. */
   #entry: Entry | undefined;
   #slot: number | undefined;
   #stopped = false;
-  /** Whether the next read is left alone: the command before it is about one command. */
-  #leavesAlone = false;
-  /** Counts commands after which a read is another one: of another database, by another user. */
+  /** Whether the next read must not be fused, because the command before it applies to that read alone. */
+  #skipsNext = false;
+  /** Counts commands that change the meaning of later reads, such as the selection of a database or user. */
   epoch = 0;
 
   constructor(readonly outgoing: Outgoing) {
     outgoing.batch.firstPart = FIRST_PART;
-    ownerOn.set(outgoing.stream, this);
+    ownerByStream.set(outgoing.stream, this);
   }
 
-  /** For the rest of the connection. */
+  /** Stops fusing for the rest of the connection. */
   stop(): void {
     this.#stopped = true;
   }
 
   /**
-   * Another command than a read of its own is about to be sent. RESP: CLIENT CACHING is about the next command that is
-   * not CLIENT, whatever its subcommand.
+   * Called before any command that is not fused here. RESP: CLIENT CACHING applies to the next command other than
+   * CLIENT, whatever its subcommand.
    */
   sends(name: string, effect?: Effect): void {
-    if (effect === 'next' || !/^client$/i.test(name)) this.#leavesAlone = effect === 'next';
-    if (BEGINS_EPOCH.has(effect)) this.epoch += 1;
+    if (effect === 'next' || !/^client$/i.test(name)) this.#skipsNext = effect === 'next';
+    if (EPOCH_EFFECTS.has(effect)) this.epoch += 1;
   }
 
   sendsTogether(commands: readonly HostCommand[]): void {
@@ -69,37 +68,37 @@ export class FusedReads implements Group, Tail {
   }
 
   /**
-   * Whether a read is sent with others: its key, or its key and field, are text. It may send a probe before the read; a
-   * read right after CLIENT CACHING uses that mark up.
+   * Whether a read can be fused: its key, or its key and field, must be text. May send a probe before the read. A read
+   * right after CLIENT CACHING consumes that mark.
    */
-  takes({ variant, wireArgs }: Entry): boolean {
+  accepts({ variant, wireArgs }: Entry): boolean {
     const { fused } = variant.command;
     const { transaction } = this.outgoing;
     if (fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
-    if (this.#leavesAlone) {
-      this.#leavesAlone = false;
+    if (this.#skipsNext) {
+      this.#skipsNext = false;
       return false;
     }
     const isText = fused === 'mget' ? typeof wireArgs === 'string' : isTwoTexts(wireArgs);
-    if (isText && this.#answers[fused] === undefined) {
-      this.#answers[fused] = 'awaited';
+    if (isText && this.#probes[fused] === undefined) {
+      this.#probes[fused] = 'awaited';
       sendInternal(this.outgoing, new Probe(fused, wireArgs, this));
     }
-    return isText && this.#answers[fused] === 'given';
+    return isText && this.#probes[fused] === 'given';
   }
 
-  /** A command of one read was answered, or failed: then the next read asks again, if any is still to be fused. */
+  /** A probe was answered, or has failed. After a failure the next read sends another one, unless fusing has ended. */
   probed(name: FusedName, error: unknown, reply: unknown): void {
     const isReply = error instanceof Error && error.name === 'ReplyError';
-    // The server has the command, and the user may use it: the key is of another type.
+    // WRONGTYPE is about the key: the command is supported and permitted.
     const isGiven = Array.isArray(reply) || (isReply && error.message.startsWith('WRONGTYPE'));
-    this.#answers[name] = isGiven ? 'given' : undefined;
+    this.#probes[name] = isGiven ? 'given' : undefined;
     if (isGiven) return;
     if (isReply) this.refused(error.message);
     else if (error === undefined) this.refused(unreadable(name).message);
   }
 
-  /** Queues a read that is about to be sent: in the place of those before it, if it goes with them. */
+  /** Queues a read that is about to be sent, or adds it to the open group. */
   add(entry: CallEntry): boolean {
     const { batch, client } = this.outgoing;
     const joins = batch.endsWith(this) && this.#joins(entry);
@@ -117,10 +116,10 @@ export class FusedReads implements Group, Tail {
   #joins(entry: CallEntry): boolean {
     const members = this.#members;
     const [first] = members;
-    if (first === undefined || members.length === MOST_MEMBERS || !this.#goTogether(first, entry)) return false;
+    if (first === undefined || members.length === MAX_MEMBERS || !this.#canBeFused(first, entry)) return false;
     if (members.length === 1) {
       const { commandQueue } = this.outgoing.client;
-      // Host: a pipeline queues its commands before it writes them. User code that runs amid that may have got here.
+      // Host: a pipeline queues its commands before it writes them, and user code that runs meanwhile may get here.
       if (commandQueue.peekAt(commandQueue.length - 1) !== first) return false;
       this.#members = [first, entry];
       this.#entry = new FusedEntry(this.#members, this);
@@ -130,7 +129,7 @@ export class FusedReads implements Group, Tail {
     return true;
   }
 
-  /** Ends the open group, which there has to be. */
+  /** Ends the open group. There must be one. */
   end(): Entry {
     const { length } = this.#members;
     if (length > 1) this.outgoing.stats.fusedReads += length;
@@ -138,30 +137,30 @@ export class FusedReads implements Group, Tail {
     return this.#entry as Entry;
   }
 
-  #goTogether(first: CallEntry, entry: CallEntry): boolean {
+  #canBeFused(first: CallEntry, entry: CallEntry): boolean {
     const { variant } = first;
     const { command, encoding } = entry.variant;
     if (variant.command.fused !== command.fused || variant.encoding !== encoding) return false;
     if (first.context !== entry.context) return false;
     if (command.fused === 'hmget') return keyOf(first) === keyOf(entry);
     if (first.context.redirect === undefined) return true;
-    // RESP: a Cluster's server refuses a command with keys of several slots (CROSSSLOT).
+    // RESP: a Cluster's server refuses keys of several slots in one command (CROSSSLOT).
     this.#slot ??= calculateSlot(keyOf(first));
     return calculateSlot(keyOf(entry)) === this.#slot;
   }
 
   /**
-   * Whether reads of an epoch can be sent again now: in a transaction they would be queued by the server. A connection
-   * that is not ours any more tells of none.
+   * Whether reads of this epoch can be sent again now. In a transaction the server would only queue them. A connection
+   * that is no longer read here sees no transactions.
    */
   mayResend(epoch: number): boolean {
     const { open, transaction } = this.outgoing;
     return open && !transaction.open && this.epoch === epoch;
   }
 
-  /** A fused command got an error that a read alone would not have got. What passes does not end fusing. */
+  /** A fused command has met an error that a single read would not meet. Ends fusing, unless the error is temporary. */
   refused(message: string): void {
-    if (this.#stopped || FOLLOWED.has(meaningOfError(message))) return;
+    if (this.#stopped || RETRIED.has(meaningOfError(message))) return;
     this.stop();
     warnOnce(
       CODES.FUSE,
@@ -171,7 +170,7 @@ export class FusedReads implements Group, Tail {
   }
 }
 
-/** Characters of a read's arguments. */
+/** The number of characters in a read's arguments. */
 function lengthOf(sent: unknown): number {
   return Array.isArray(sent)
     ? (sent as string[]).reduce((sum, { length }) => sum + length, 0)
@@ -182,11 +181,11 @@ function keyOf({ wireArgs }: CallEntry): string {
   return (Array.isArray(wireArgs) ? wireArgs[0] : wireArgs) as string;
 }
 
-/** RESP: SELECT, AUTH, HELLO, RESET, SWAPDB and others. Not asked of the host: it knows no `call('SELECT', 1)`. */
-const BEGINS_EPOCH = new Set<Effect | undefined>(['clear', 'end', 'reset', 'no replies']);
+/** RESP: SELECT, AUTH, HELLO, RESET, SWAPDB and others, also by `call('SELECT', 1)`, which the host ignores. */
+const EPOCH_EFFECTS = new Set<Effect | undefined>(['clear', 'end', 'reset', 'no replies']);
 
-/** Errors that a Cluster follows or tries again for each command. */
-const FOLLOWED = new Set<ErrorMeaning>(['moved', 'passing']);
+/** Errors after which a Cluster redirects or repeats each command. */
+const RETRIED = new Set<ErrorMeaning>(['moved', 'passing']);
 
 function unreadable(name: string): Error {
   return coded(
@@ -215,20 +214,20 @@ function isTwoTexts(wireArgs: unknown): boolean {
   );
 }
 
-/** MGET or HMGET of one read, for which no caller waits. */
+/** MGET or HMGET of one read, to test whether the server allows the command. */
 class Probe extends InternalEntry {
   constructor(name: FusedName, wireArgs: unknown, owner: FusedReads) {
     super(VARIANTS[name].bytes, wireArgs, owner.outgoing.context, (error, reply) => owner.probed(name, error, reply));
   }
 }
 
-/** Its members settle themselves. */
+/** The members of a fused entry settle themselves. */
 function noop(): void {}
 
 /**
- * The entry of reads that left as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. It is one
- * command to the host, which may decode its reply, flush it or send it again; each member settles with its element of
- * the reply.
+ * The entry of reads that leave as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. To the host
+ * it is one command, whose reply it may decode, or which it may flush or send again. Each member settles with its
+ * element of the reply.
  */
 export class FusedEntry extends InternalEntry {
   #owner: FusedReads | undefined;
@@ -245,14 +244,14 @@ export class FusedEntry extends InternalEntry {
     this.#epoch = owner.epoch;
   }
 
-  /** Host: it is sent again, on another connection. */
+  /** Host: called when the command is sent again, on another connection. */
   override toWritable(stream: object): string | Buffer {
-    this.#owner = ownerOn.get(stream);
+    this.#owner = ownerByStream.get(stream);
     this.#epoch = this.#owner?.epoch ?? 0;
     return super.toWritable(stream);
   }
 
-  /** MGET key …, or HMGET key field …: the last argument of each member, which are strings. */
+  /** The arguments of MGET key … or HMGET key field …, which are strings: the last one of each member. */
   protected override ownArguments(): readonly unknown[] {
     const { members } = this;
     if (this.name === 'mget') return members.map(({ wireArgs }) => wireArgs);
@@ -261,7 +260,7 @@ export class FusedEntry extends InternalEntry {
     return [hash, ...members.map(({ wireArgs }) => (wireArgs as readonly unknown[])[1])];
   }
 
-  /** Each member gets its element. A proxy in front of several servers may answer one with an error. */
+  /** Gives each member its element, which may be an error from a proxy in front of several servers. */
   override answer(reply: unknown, form: 'decoded' | 'raw'): void {
     const isOfAll = Array.isArray(reply) && reply.length === this.members.length;
     for (let index = 0; index < this.members.length; index += 1) {
@@ -272,35 +271,35 @@ export class FusedEntry extends InternalEntry {
     }
   }
 
-  /** Host: it starts `commandTimeout` of what it sends again, unless it runs already, as a member's may. */
+  /** Host: starts `commandTimeout` of a command that is sent again, unless it is running, as a member's may be. */
   override setTimeout(ms: number): void {
     for (const member of this.members) member.setTimeout(ms);
   }
 
   /**
-   * WRONGTYPE of a hash is the answer of each member, and so is what passes, or a Cluster follows; but TRYAGAIN only
-   * commands of several keys get. Any other error reply says nothing of a single read: a key may be in another slot, or
-   * forbidden. So each is sent by itself, as the host sends a command again.
+   * Each member gets WRONGTYPE for a hash, a temporary error, or one after which a Cluster redirects, except TRYAGAIN,
+   * which only commands with several keys meet. Any other error may be due to another member's key, which may be
+   * forbidden or in another slot. So each member is sent by itself, as the host sends a command again.
    */
   override handlesError(message: string): boolean {
     const isOfHash = this.name === 'hmget' && message.startsWith('WRONGTYPE');
-    if (isOfHash || (FOLLOWED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN'))) return false;
+    if (isOfHash || (RETRIED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN'))) return false;
     this.#owner?.refused(message);
     if (!this.#owner?.mayResend(this.#epoch)) return false;
     for (const member of this.members) {
-      // One that was aborted or has timed out needs no reply.
+      // Aborted and timed out members need no reply.
       if (member.deadline === SETTLED) continue;
       try {
         this.context.client.sendCommand(member);
       } catch (error) {
-        // Of a layer that was put on since. The members behind this one must not wait for ever.
+        // A layer added since then has thrown. The remaining members still have to be sent.
         member.fail(error);
       }
     }
     return true;
   }
 
-  /** What is no reply, such as a lost connection, each member meets as a command of its own would. */
+  /** Rejects each member, as if it had been sent itself, with an error that is not a reply (a lost connection). */
   protected override rejected(error: Error): void {
     if (error.name === 'ReplyError' && this.handlesError(error.message)) return;
     for (const member of this.members) member.reject(errorFor(member, error) as Error);

@@ -4,14 +4,14 @@ import type { Encoded, Outgoing } from '../core/outgoing.js';
 import type { EntryContext } from '../host/command-facade.js';
 import { commandTimeoutOf, selectedDatabase } from '../host/state.js';
 
-/** No caller awaits commands of this package's own. */
+/** No caller awaits this package's own commands. */
 const UNAWAITED = Promise.resolve();
 
 export function internalVariant(name: string): CommandVariant {
   return variantOf({ ...UNLISTED, name, keys: 'none', readOnly: true }, 'utf8');
 }
 
-/** A command of this package's own, among those of the user. */
+/** A command of this package itself, sent among those of the user. */
 export class InternalEntry extends Entry {
   readonly promise = UNAWAITED;
   readonly select: number;
@@ -20,7 +20,7 @@ export class InternalEntry extends Entry {
     variant: CommandVariant,
     sent: unknown,
     readonly context: EntryContext,
-    /** Gets the outcome, also of a reply that comes after a timeout; an error is not undefined. */
+    /** Receives the outcome, even after a timeout. `error` is undefined only on success. */
     readonly done: (error: unknown, value?: unknown) => void,
   ) {
     super(variant, sent);
@@ -45,7 +45,7 @@ export class InternalEntry extends Entry {
   }
 }
 
-/** Sends a command of this package's own, behind everything that was sent before. */
+/** Sends a command of this package itself, after everything sent before. */
 export function sendInternal(outgoing: Outgoing, entry: InternalEntry, encoded?: Encoded): void {
   const timeout = entry.deadline === undefined ? commandTimeoutOf(outgoing.client) : undefined;
   outgoing.enqueue(entry, encoded ?? entry.encodeAssumingAscii(), outgoing.deadlines.for(timeout));

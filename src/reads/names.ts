@@ -1,16 +1,16 @@
 import { isPlainNumber } from '../resp/encoder.js';
 
-/** Begins the text of several arguments, and of a single one that is empty or begins with this character itself. */
+/** Begins the text of several arguments, and of a single one that is empty or begins with this character. */
 const JOINED = '\0';
 
-/** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
+/** The name under which a key's answers are kept; undefined for a key that is not text, such as a Buffer. */
 export function keyName(argument: unknown): string | undefined {
   if (typeof argument === 'string') return argument;
   return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
 }
 
 /**
- * The other arguments of a read, on which its answer depends too, as one text that no others have; undefined if one of
+ * The arguments of a read after the key, on which its answer depends too, as one unambiguous text; undefined if one of
  * them is not text.
  *
  * @param sent - a single argument is not in an array.
@@ -30,11 +30,11 @@ export function readArguments(sent: unknown): string | undefined {
   return joined;
 }
 
-/** V8: a shorter part of a text is a copy. A longer one, and joined text, refer to what they were made from. */
+/** V8: shorter substrings are copies. Longer ones, and joined text, refer to the text they were made from. */
 const SHORTEST_REFERRING = 13;
 const scratch = Buffer.allocUnsafeSlow(1024);
 
-/** A copy of a text, which keeps nothing alive of what it was cut out of. It has no lone surrogates. */
+/** A copy of a text that does not keep the original alive. Lone surrogates are replaced. */
 export function copyOfText(text: string): string {
   if (text.length < SHORTEST_REFERRING) return text;
   if (text.length * 3 > scratch.length) return Buffer.from(text).toString();

@@ -4,12 +4,12 @@ import type { TransactionState } from '../core/transaction-state.js';
 import type { Deadline } from '../util/deadlines.js';
 
 /**
- * Identical reads in one batch (`shareReads`): the first is sent and leads, the others follow and settle with it.
+ * Identical reads in one batch (`shareReads`): the first is sent and leads; the others follow it and settle with it.
  *
- * A read may join a leader while only shareable reads came after the leader. Anything that could change an answer — a
- * write, a script, any write by the host — ends that, and so does the flush (invariant 6). From MULTI to EXEC nothing
- * is shared: there the server counts commands (invariant 11). The same applies where a transaction may be open that
- * began before `coalesce()`.
+ * A read may follow a leader as long as only shareable reads came in between. A command that could change an answer (a
+ * write, a script, any write by the host) ends that, and so does the flush (invariant 6). Nothing is shared from MULTI
+ * to EXEC, whose reply has one element per command (invariant 11), nor while a transaction from before `coalesce()` may
+ * be open.
  */
 export class SharedReads {
   /** The leaders of the open batch, by `nameOf`. */
@@ -18,7 +18,7 @@ export class SharedReads {
 
   constructor(readonly transaction: TransactionState) {}
 
-  /** The server was told to omit replies: from now on the number of commands decides which one a reply belongs to. */
+  /** Stops sharing: the server may omit replies, and then counts the commands sent. */
   stop(): void {
     this.#stopped = true;
   }
@@ -26,7 +26,7 @@ export class SharedReads {
   /**
    * Makes `entry` follow an identical read of this batch, if there is one with the same deadline.
    *
-   * @returns whether it follows: it is not sent then, and settles with its leader.
+   * @returns whether it follows. If so, it is not sent, and settles with its leader.
    */
   follow(name: string, entry: Entry, deadline: Deadline | undefined): boolean {
     const leader = this.#leaders.get(name);
@@ -41,20 +41,19 @@ export class SharedReads {
     this.#leaders.set(name, entry);
   }
 
-  /** No later read may follow an earlier one. */
+  /** Prevents later reads from following earlier ones. */
   close(): void {
-    // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
+    // V8: the table that `clear()` discards would refer to later contents and, in the old generation, keep them alive.
     if (this.#leaders.size > 0) this.#leaders = new Map();
   }
 
   /**
-   * A name that reads with the same answer have in common; undefined for one that is not shared: it has a
-   * large argument.
+   * A name that identical reads have in common; undefined for a read with a large argument, which is not shared.
    *
-   * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a
-   * character. So the same text means a different key in each.
+   * Text assumed to be ASCII states lengths in characters, whereas exact text states them in bytes, each as one
+   * character. So the same text names different keys in the two encodings.
    *
-   * @param given - it as RESP, or a group that encodes it with its neighbours.
+   * @param given - the read as RESP, or the group that will encode it.
    */
   nameOf(entry: Entry, given: Encoded): string | undefined {
     if (this.transaction.open || this.#stopped) return undefined;

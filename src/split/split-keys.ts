@@ -1,10 +1,10 @@
 /**
- * The option `splitKeys` of a Cluster: a call with keys of several slots is made as several calls of the same method,
- * one for each slot. This rests on public methods alone, so it is the same whether the Cluster is coalesced or plain.
+ * The option `splitKeys` of a Cluster: a call with keys of several slots becomes several calls of the same method, one
+ * per slot. It uses public methods only, so it works the same on coalesced and plain Clusters.
  */
 import calculateSlot from 'cluster-key-slot';
-import { MOST_SPREAD } from '../calls/call-host.js';
-import { commandMethod, type MethodForm } from '../calls/method.js';
+import { MAX_SPREAD } from '../calls/call-host.js';
+import { commandMethod, type MethodSpec } from '../calls/method.js';
 import { methodsNamed } from '../commands/fast-commands.js';
 import type { Coalesced } from '../handle.js';
 import type { AnyFunction, HasOptions } from '../host/types.js';
@@ -14,13 +14,13 @@ import { flatOf } from '../util/values.js';
 
 /** The part of a call whose keys are in one slot. */
 interface SlotPart {
-  /** Keys, or keys and their values in turn. */
+  /** Keys, or alternating keys and values. */
   readonly args: unknown[];
-  /** The position of each key among those of the call. */
+  /** The position of each key in the call. */
   readonly positions: number[];
 }
 
-/** Makes the reply of the call from those of its parts. */
+/** Joins the replies of the parts into the call's reply. */
 type Join = (replies: readonly unknown[], parts: readonly SlotPart[]) => unknown;
 
 const JOINS: ReadonlyMap<string, Join> = new Map<string, Join>([
@@ -28,35 +28,35 @@ const JOINS: ReadonlyMap<string, Join> = new Map<string, Join>([
   ['mset', (replies) => replies[0]],
   ...['del', 'unlink', 'exists', 'touch'].map((name) => [name, sum] as const),
 ]);
-const NAMES = [...JOINS.keys()].flatMap((name) =>
+const SPLIT_METHODS = [...JOINS.keys()].flatMap((name) =>
   methodsNamed(name).map(([methodName]) => [methodName, name] as const),
 );
-const CALLS_BY_NAME = ['call', 'callBuffer', 'send_command'];
+const NAMED_CALLS = ['call', 'callBuffer', 'send_command'];
 
 type Methods = Record<string, AnyFunction>;
 
-/** What ends the splitting of a Cluster. */
-const endings = processWide('splitting', () => new WeakMap<object, () => void>());
+/** Functions that end the splitting, by Cluster. */
+const endFunctions = processWide('splitting', () => new WeakMap<object, () => void>());
 
 /**
- * Splits the keys of a Cluster's calls from now on, or no longer. The methods that do so are the Cluster's own, over
- * those of its class and of the overlay. Methods that users have put there stay.
+ * Switches the splitting of a Cluster's calls on or off. The methods that split are own properties of the Cluster,
+ * which hide those of the overlay and the class. Own methods of users are kept.
  */
 export function setSplitting(cluster: HasOptions, on: boolean): void {
-  endings.get(cluster)?.();
-  endings.delete(cluster);
+  endFunctions.get(cluster)?.();
+  endFunctions.delete(cluster);
   if (!on) return;
   const below = (name: string) => (Object.getPrototypeOf(cluster) as Methods)[name] as AnyFunction;
   const made: Methods = {
     duplicate(this: unknown, ...args) {
       const copy = below('duplicate').apply(this, args) as HasOptions & Partial<Coalesced>;
-      // A coalesced copy has options of its own, and so has one that is asked to.
-      const isAsked = (args[1] as { coalesce?: unknown } | undefined)?.coalesce !== undefined;
-      if (!copy.coalescer?.enabled && !isAsked) setSplitting(copy, true);
+      // A copy that is coalesced, or was given the option `coalesce`, has its own `splitKeys`.
+      const hasOwnSetting = (args[1] as { coalesce?: unknown } | undefined)?.coalesce !== undefined;
+      if (!copy.coalescer?.enabled && !hasOwnSetting) setSplitting(copy, true);
       return copy;
     },
   };
-  const method = (methodName: string, compose: MethodForm['compose']) => {
+  const method = (methodName: string, compose: MethodSpec['compose']) => {
     const parent = {
       get [methodName]() {
         return below(methodName);
@@ -64,33 +64,33 @@ export function setSplitting(cluster: HasOptions, on: boolean): void {
     };
     made[methodName] = commandMethod({ methodName, parent, compose });
   };
-  for (const [methodName, name] of NAMES) {
+  for (const [methodName, name] of SPLIT_METHODS) {
     method(methodName, (args, send) => split(cluster, name, args, send));
   }
-  for (const methodName of CALLS_BY_NAME) {
+  for (const methodName of NAMED_CALLS) {
     method(methodName, ([name, ...args], send) => split(cluster, name, args, (given) => send([name, ...given])));
   }
   for (const [name, value] of Object.entries(made)) {
     if (Object.hasOwn(cluster, name) || typeof below(name) !== 'function') delete made[name];
     else Object.defineProperty(cluster, name, { value, writable: true, configurable: true });
   }
-  endings.set(cluster, () => {
+  endFunctions.set(cluster, () => {
     for (const [name, value] of Object.entries(made)) {
       if ((cluster as unknown as Methods)[name] === value) Reflect.deleteProperty(cluster, name);
     }
   });
 }
 
-/** @param send - calls the method that is below this one. */
+/** @param send - calls the method below this one. */
 function split({ options }: HasOptions, name: unknown, args: unknown[], send: (args: unknown[]) => unknown): unknown {
   const { keyPrefix = '' } = options;
-  // Host: some versions put no prefix before the keys of a command in upper case.
+  // Host: some versions add no prefix to the keys of an upper-case command.
   const known = typeof name === 'string' && keyPrefix === '' ? name.toLowerCase() : name;
   const join = JOINS.get(known as string);
-  if (join === undefined && args.length <= MOST_SPREAD) return send(args);
+  if (join === undefined && args.length <= MAX_SPREAD) return send(args);
   const callback = typeof args.at(-1) === 'function' ? args.slice(-1) : [];
   const flat = flatOf(args.slice(0, args.length - callback.length));
-  // In one array, which the host flattens: elements may be arrays, too.
+  // In one array, of which the host flattens one level, because the elements may be arrays.
   const sendAll = (all: unknown[]) => send([all, ...callback]);
   if (join === undefined) return sendAll(flat);
   let parts: readonly SlotPart[];
@@ -105,7 +105,7 @@ function split({ options }: HasOptions, name: unknown, args: unknown[], send: (a
   return joined;
 }
 
-/** Host: MSET takes a Map or an object, too. */
+/** Host: MSET also accepts a Map or an object. */
 function pairsOf(args: unknown[]): unknown[] {
   const [only] = args;
   if (args.length !== 1 || typeof only !== 'object' || only === null) return args;
@@ -113,10 +113,10 @@ function pairsOf(args: unknown[]): unknown[] {
 }
 
 /**
- * The parts, in the order of their first keys. Arguments of which a value is missing are one part that lacks a value:
- * then the server gives its error for that, and none about slots.
+ * The parts, in the order of their first keys. If a value is missing, a single part that lacks one, so that the server
+ * reports that error, not one about slots.
  *
- * @param step - from one key to the next.
+ * @param step - the distance from one key to the next.
  */
 function partsOf(given: readonly unknown[], step: number, prefix: string | Buffer): SlotPart[] {
   const args = given.map((argument, index) => (index % step === 0 ? readOnce(argument) : argument));
@@ -137,12 +137,12 @@ function partsOf(given: readonly unknown[], step: number, prefix: string | Buffe
   return [...bySlot.values()];
 }
 
-/** Keys are read here, and again when the part is sent: one that is an object becomes text before. */
+/** Converts an object to text once, because a key is read here and again when its part is sent. */
 function readOnce(key: unknown): unknown {
   return typeof key === 'object' && key !== null && !(key instanceof Buffer) ? String(key) : key;
 }
 
-/** Host: null and undefined are empty text. */
+/** Host: it sends null and undefined as empty text. */
 function slotOf(key: unknown, prefix: string | Buffer): number {
   if (typeof prefix === 'string' && !(key instanceof Buffer)) return calculateSlot(prefix + String(key ?? ''));
   const bytes = (part: unknown) => (part instanceof Buffer ? part : Buffer.from(String(part ?? '')));
@@ -161,7 +161,7 @@ function inOrderOfCall(replies: readonly unknown[], parts: readonly SlotPart[]):
   return values;
 }
 
-/** Host: with `stringNumbers` replies are text. */
+/** Host: with `stringNumbers`, replies are text. */
 function sum(replies: readonly unknown[]): unknown {
   const total = replies.reduce<number>((before, reply) => before + Number(reply), 0);
   return typeof replies[0] === 'number' ? total : String(total);
