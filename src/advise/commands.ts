@@ -133,7 +133,8 @@ function slotsOf(args: readonly string[]): Map<string, string> {
   for (const [index, arg] of args.entries()) {
     for (const [at, word] of (arg.match(/[\p{L}\p{N}]+/gu) ?? []).entries()) {
       slots.set(`${index}.${at}`, word);
-      const digits = /\D(\d+)$/.exec(word)?.[1];
+      // Those of a random token are no identity.
+      const digits = /^\D+(\d+)$/.exec(word)?.[1];
       if (digits !== undefined) slots.set(`${index}.${at}.digits`, digits);
     }
   }

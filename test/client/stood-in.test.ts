@@ -3,7 +3,7 @@
  * one of them, before `coalesce()` or afterwards, gets what a plain client gives; and so when it is put back.
  */
 import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
   type Holders,
   openNothing,
@@ -15,12 +15,18 @@ import {
 } from '../../src/host/functions.js';
 import type { AnyFunction, HostCommandClass } from '../../src/host/types.js';
 import { type Client, type CoalescedClient, endWithTest, HOSTS, type Host, outcomes, ready } from '../helpers/hosts.js';
-import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { type RedisServer, startServer, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings(CODES.UNKNOWN_CLIENT, CODES.REPLACED);
 
 const keyPrefix = uniquePrefix('stood-in');
+/** Its own, since SCRIPT FLUSH of others would make a command more. */
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.stop());
 type Functions = Record<string, AnyFunction>;
 
 /** The objects of a host that have these functions. */
@@ -84,7 +90,7 @@ async function use(client: Client): Promise<unknown> {
 
 const create = async (host: Host): Promise<Client> => {
   const scripts = { answer: { lua: 'return "value " .. KEYS[1]', numberOfKeys: 1 } };
-  const client = await ready(endWithTest(new host.Redis(redisUrl(), { keyPrefix, scripts })));
+  const client = await ready(endWithTest(new host.Redis(server.url, { keyPrefix, scripts })));
   await client.ping();
   return client;
 };

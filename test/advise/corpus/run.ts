@@ -50,6 +50,8 @@ async function seed(redis: Redis): Promise<void> {
     // Short identities, as a small service has them.
     batch.sadd(`${prefix}ids:${run}`, 1 + (run % 3), 4 + (run % 3), 7 + (run % 3));
     batch.rpush(`${prefix}list:${run}`, 1 + (run % 4), 5 + (run % 4));
+    // The session's token happens to end with the product.
+    batch.hset(`${prefix}basket:k3v9x${1 + (run % 4)}`, 1 + (run % 4), 2);
     batch.hset(`${prefix}account:${run}`, 'plan', 'abc'[run % 3] as string, 'level', (run % 4) + 1);
     batch.set(
       `${prefix}doc:${run}`,

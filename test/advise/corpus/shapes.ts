@@ -33,6 +33,11 @@ function patterns({ redis, other, prefix }: Given): Pattern[] {
       // advice: argument
       await redis.smembers(key('perks', String(level)));
     },
+    async function shortIdInToken(run) {
+      const products = await redis.hgetall(key('basket', `k3v9x${1 + (Number(run) % 4)}`));
+      // advice: argument
+      await redis.hget(key('product', String(Object.keys(products)[0])), 'name');
+    },
     async function shortIdOfJson(run) {
       const { next } = JSON.parse(await value('doc', run)) as { next: number };
       // advice: argument

@@ -1,4 +1,4 @@
-/** Bursts of which the advisor notes a part; and a corked client that is detached. Run with `IOREDIS_COALESCE=advise`. */
+/** Bursts of which the advisor notes a part; a corked client that is detached. Run with `IOREDIS_COALESCE=advise`. */
 import { Redis as IORedis } from 'ioredis';
 import { coalesce, Redis } from 'ioredis-coalesce';
 
