@@ -1,7 +1,7 @@
 /**
- * Each command is noted in the async context that issues it. If the context's last command was answered, and the event
- * loop has done nothing but run promises since, this command has waited for it. Promises that are awaited together,
- * timers and other I/O are told apart by that alone, without a clock.
+ * Records each command in the async context that issues it. If the context's last command was answered, and the event
+ * loop has only run promises since then, this command has waited for that one. This rule alone distinguishes waits from
+ * promises awaited together, timers and other I/O, without a clock.
  */
 import { AsyncLocalStorage, executionAsyncResource } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
@@ -11,20 +11,20 @@ import { counted, linesOf } from './findings.js';
 import { type Site, siteOf } from './sites.js';
 import { Flow, forget, Group, Pair, Place, Trip, type Wait } from './waits.js';
 
-/** What `roundTrips()` has counted. */
+/** The result of `roundTrips()`. */
 export interface RoundTrips {
   /** Commands, each pipeline or transaction as one. */
   readonly commands: number;
-  /** The most of them that have waited for each other, one after the other. */
+  /** The length of the longest chain of commands that have waited for each other. */
   readonly sequential: number;
-  /** Those that cost the most time first. */
+  /** The most expensive first. */
   readonly sites: readonly Wait[];
 }
 
-/** Further places, and pairs of them, are not told apart. */
-const MOST_PLACES = 1_000;
+/** Further places, and pairs of places, are not recorded. */
+const MAX_PLACES = 1_000;
 
-/** Counts the waits of one process, or of one call of `roundTrips()`. */
+/** Counts the waits of the process, or of one call of `roundTrips()`. */
 export class Advisor {
   #commands = 0;
   #sequential = 0;
@@ -34,11 +34,11 @@ export class Advisor {
   placeOf(site: Site): Place {
     const key = `${site.place} ${site.functionName} ${site.command}`;
     const place = this.#places.get(key) ?? new Place(site);
-    if (this.#places.size < MOST_PLACES) this.#places.set(key, place);
+    if (this.#places.size < MAX_PLACES) this.#places.set(key, place);
     return place;
   }
 
-  /** A trip was issued. */
+  /** Counts a trip that was issued. */
   count(trip: Trip, previous: Trip | undefined): void {
     this.#commands += 1;
     this.#sequential = Math.max(this.#sequential, trip.depth);
@@ -49,7 +49,7 @@ export class Advisor {
     }
     const { pairs } = previous.place;
     const pair = pairs.get(trip.place) ?? new Pair(previous.place, trip.place);
-    if (pair.waits === 0 && this.#pairs.length < MOST_PLACES) {
+    if (pair.waits === 0 && this.#pairs.length < MAX_PLACES) {
       pairs.set(trip.place, pair);
       this.#pairs.push(pair);
     }
@@ -64,103 +64,103 @@ export class Advisor {
     return this.#pairs.toSorted((a, b) => b.lostMs - a.lostMs);
   }
 
-  /** @param isVerbose - also what has to be left as it is. */
+  /** @param isVerbose - whether to include waits that must stay. */
   report(isVerbose: boolean): string {
-    const commands = `${counted(this.#commands)} commands${hasRested ? ', a sample,' : ''}`;
+    const commands = `${counted(this.#commands)} commands${hasPaused ? ', a sample,' : ''}`;
     return linesOf(this.#sorted, commands, isVerbose).join('\n  ');
   }
 }
 
-/** What an async context knows: who counts, and the round trip that it has issued last. */
+/** The state of an async context: its advisor, and its last round trip. */
 interface Context {
   readonly advisor: Advisor | undefined;
   readonly trip?: Trip;
 }
 const context = new AsyncLocalStorage<Context>();
 
-/** The share of its time that a process gives to the advisor; what it gives at first, and later at once, in ms. */
+/** The share of its time that a process spends on the advisor; the initial budget, and the largest later one, in ms. */
 const SHARE = 0.05;
 const FIRST_MS = 400;
 const BURST_MS = 10;
-/** What noting a command takes at most: 30 µs in bursts, three times as much where commands come one by one. */
+/** The most that recording a command costs: 30 µs in bursts, three times as much for single commands. */
 const COMMAND_MS = 0.1;
-/** How long the advisor rests when that is spent; it costs nothing meanwhile. */
-const REST_MS = 100;
-/** How long promises are given contexts before it goes on. */
+/** How long the advisor pauses, at no cost, when the budget is spent. */
+const PAUSE_MS = 100;
+/** How long promises get contexts before the advisor resumes. */
 const WARM_UP_MS = 10;
 
-/** The advisor of the whole process, with `IOREDIS_COALESCE=advise`. */
-let ofProcess: Advisor | undefined;
-/** Calls of `roundTrips()` that run: what they issue is all seen. */
+/** The advisor of the process, with `IOREDIS_COALESCE=advise`. */
+let processAdvisor: Advisor | undefined;
+/** Running calls of `roundTrips()`, which see all of their commands. */
 let counting = 0;
-let isResting = false;
-let hasRested = false;
+let isPaused = false;
+let hasPaused = false;
 let leftMs = FIRST_MS;
 let workedMs = workMs();
-let watch: (isWatching: boolean) => void = () => {};
+let onChange: (isWatching: boolean) => void = () => {};
 
-/** Begins to watch, and says by `by` when that pauses and goes on. */
-export function startWatching(by: typeof watch): void {
-  watch = by;
+/** Starts to watch, and calls `by` at each pause and resumption. */
+export function startWatching(by: typeof onChange): void {
+  onChange = by;
   changeWatching();
 }
 
 export function adviseProcess(): Advisor {
-  ofProcess ??= new Advisor();
-  return ofProcess;
+  processAdvisor ??= new Advisor();
+  return processAdvisor;
 }
 
 function changeWatching(): void {
-  const isWatching = counting > 0 || (ofProcess !== undefined && !isResting);
-  // Up to Node 22 each promise is dearer while contexts are kept.
+  const isWatching = counting > 0 || (processAdvisor !== undefined && !isPaused);
+  // Up to Node 22, each promise costs more while contexts are kept.
   if (isWatching) keepContexts();
   else context.disable();
-  watch(isWatching);
+  onChange(isWatching);
 }
 
-/** Promises that are made from now on have a context. */
+/** Gives a context to all promises created from now on. */
 function keepContexts(): void {
   context.run({ advisor: undefined }, () => {});
 }
 
 /**
- * Whether this may be the continuation of a promise that was made while no contexts were kept. It runs in the context
- * of what has been read from a connection, which all others have, too.
+ * Whether this may be the continuation of a promise from a time without contexts. Such a continuation runs in the
+ * context of the connection that was read, which others share.
  */
 function isContextShared(): boolean {
-  return hasRested && 'readStart' in executionAsyncResource();
+  return hasPaused && 'readStart' in executionAsyncResource();
 }
 
-/** What this process has had of its core: not what others on the machine have taken from it. */
+/** The time that this process had its core, busy or idle, without the time that other processes have taken. */
 function workMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000 + performance.eventLoopUtilization().idle;
 }
 
-/** Takes the price of a command. Where the share is spent, the advisor rests, and sees no flow to its end. */
-function spend(): void {
+/** Charges the budget for a command. If it is spent, the advisor pauses, and drops all flows that have not ended. */
+function spendBudget(): void {
   leftMs -= COMMAND_MS;
-  if (leftMs > 0 || counting > 0 || isResting || ofProcess === undefined) return;
+  if (leftMs > 0 || counting > 0 || isPaused || processAdvisor === undefined) return;
   const before = workedMs;
   workedMs = workMs();
   leftMs = Math.min(BURST_MS, leftMs + (workedMs - before) * SHARE);
   if (leftMs > BURST_MS / 10) return;
-  isResting = true;
-  hasRested = true;
+  isPaused = true;
+  hasPaused = true;
   forget();
   changeWatching();
-  const goOn = () => {
-    isResting = false;
+  const resume = () => {
+    isPaused = false;
     changeWatching();
   };
   const warmUp = () => {
     keepContexts();
-    setTimeout(goOn, WARM_UP_MS).unref();
+    setTimeout(resume, WARM_UP_MS).unref();
   };
-  setTimeout(warmUp, REST_MS).unref();
+  setTimeout(warmUp, PAUSE_MS).unref();
 }
 
-/** Counts the round trips of what `fn` issues; the layer has been put on by then. */
+/** Counts the round trips of the commands that `fn` issues. The layer must be installed. */
 export async function countRoundTrips(fn: () => unknown): Promise<RoundTrips> {
   const advisor = new Advisor();
   counting += 1;
@@ -180,25 +180,25 @@ interface Call {
   readonly commands: ConstructorParameters<typeof Commands>[0];
   /** The client that keeps the order of its commands; undefined for a Cluster. */
   readonly client: object | undefined;
-  /** Arguments of the call; a callback at their end is called when the advisor knows of the reply. */
+  /** The arguments of the call. A callback at their end is called after the advisor has recorded the reply. */
   readonly given: unknown[];
   send(given: unknown[]): unknown;
-  /** Whether it was sent: not if it was answered from memory. */
+  /** Whether it was sent, not answered from memory. */
   isSent?(): boolean;
 }
 
 /**
- * Sends one command, pipeline or transaction as the next round trip of the present async context, and returns its
- * promise. What is sent within is part of it. Calls without a frame of user code are not noted: the client's own.
+ * Sends one command, pipeline or transaction as the next round trip of the current async context, and returns its
+ * promise. Commands sent within are part of it. Ignores the client's own calls, which have no frame of user code.
  */
 export function track({ name, commands, client, given, send, isSent = () => true }: Call): unknown {
   if (isContextShared()) return send(given);
-  const { advisor = ofProcess, trip: last } = context.getStore() ?? {};
+  const { advisor = processAdvisor, trip: last } = context.getStore() ?? {};
   const before = last?.isForgotten ? undefined : last;
   const site = advisor === undefined || before?.state === 'sending' ? undefined : siteOf(name);
   if (advisor === undefined || site === undefined) return send(given);
-  // The context of a function that has awaited another one has the first command of that one; one that has awaited
-  // several has the last one issued, although another's reply may have come last.
+  // After `await f()`, the context has the first command of `f`; after an await of several commands, the last one
+  // issued, although another reply may have arrived last.
   const previous = [before, before?.flow.last, before?.group.answered].find((one) => one?.state === 'answered');
   const together = before?.state === 'issued' ? before : undefined;
   const flow = previous && previous === previous.flow.last ? previous.flow : new Flow(before, previous ?? together);
@@ -206,13 +206,13 @@ export function track({ name, commands, client, given, send, isSent = () => true
   const place = advisor.placeOf(site);
   const trip = new Trip(place, new Commands(commands), flow, depth, client, together?.group ?? new Group());
   const callback = given.at(-1);
-  const told = (error: unknown, reply: unknown) => {
+  const onReply = (error: unknown, reply: unknown) => {
     trip.settle(error, reply);
     return (callback as AnyCallback)(error, reply);
   };
-  // A callback is called in the context of the promise that is made within.
+  // A callback is called in the context of the promise created within `send`.
   const within = { advisor, trip };
-  const result = context.run(within, send, typeof callback === 'function' ? given.toSpliced(-1, 1, told) : given);
+  const result = context.run(within, send, typeof callback === 'function' ? given.toSpliced(-1, 1, onReply) : given);
   if (!(result instanceof Promise) || !isSent()) {
     trip.state = 'over';
     return result;
@@ -221,10 +221,10 @@ export function track({ name, commands, client, given, send, isSent = () => true
   context.enterWith(within);
   advisor.count(trip, previous);
   flow.add(trip);
-  spend();
-  // The callback tells of the reply, and may be all that handles an error: another promise would be rejected unhandled.
+  spendBudget();
+  // The callback may be the only handler of errors, so a derived promise would be rejected unhandled.
   if (typeof callback === 'function') return result;
-  // The caller's: it is rejected without a handler where the caller has none.
+  // The caller gets this promise, so it is rejected unhandled only if the caller does not handle it.
   return result.then(
     (value) => {
       trip.settle(null, value);

@@ -1,23 +1,23 @@
-/** What the advisor reads in the commands of a round trip, and in its reply. */
+/** Analyses the commands of a round trip, and its reply. */
 import { types } from 'node:util';
 import { effectOfName } from '../commands/effects.js';
 import { FAST_COMMANDS } from '../commands/fast-commands.js';
 
-const MOST_VALUES = 64;
-const LONGEST_VALUE = 200;
-const LONGEST_TEXT = 800;
-const LONGEST_JSON = 16_384;
+const MAX_VALUES = 64;
+const MAX_VALUE_LENGTH = 200;
+const MAX_TEXT_LENGTH = 800;
+const MAX_JSON_LENGTH = 16_384;
 
 const CACHEABLE = new Set(FAST_COMMANDS.filter(({ cacheable }) => cacheable).map(({ name }) => name));
-/** What separates the parts of keys. */
+/** The separators of key parts. */
 const PARTS = /[:{}]/;
 
-/** Commands without keys that change nothing, and that only write. */
+/** Commands without keys: the first change nothing, the second send messages. */
 const HARMLESS = new Set(['ping', 'echo', 'time']);
 const MESSAGES = new Set(['publish', 'spublish']);
-/** Asked in order to decide on what is done with the key. */
+/** Commands whose reply usually decides what happens to the key. */
 const CHECKS = new Set(['exists', 'type', 'ttl', 'pttl', 'expiretime', 'pexpiretime', 'hexists']);
-/** Around the commands of a transaction. */
+/** The first and last command of a transaction. */
 const FRAME = new Set(['multi', 'exec']);
 
 interface Command {
@@ -28,18 +28,18 @@ interface Command {
 /** The commands of one round trip. */
 export class Commands {
   readonly args: readonly string[];
-  /** All arguments: values of replies are looked for in it. */
+  /** All arguments, to search for values of replies. */
   readonly text: string;
   readonly words: readonly string[];
-  /** The words by their places among the arguments, the one of digits at the end of a word, too. */
+  /** The words by their position in the arguments. Digits at the end of a word are also a word of their own. */
   readonly slots: ReadonlyMap<string, string>;
-  /** Whether one writes, or may. */
+  /** Whether one of them writes, or may write. */
   readonly write: boolean;
-  /** Whether one is made to decide, as a lock is, or may do anything, as a script. */
+  /** Whether one of them makes a decision, like a lock, or may do anything, like a script. */
   readonly decide: boolean;
-  /** The key that SETNX, SET NX or SET XX take. */
+  /** The key of SETNX, SET NX or SET XX. */
   readonly lock: string | undefined;
-  /** The key of a single read that a cache may keep. */
+  /** The key, if it is a single cacheable read. */
   readonly read: string | undefined;
   readonly #names: readonly string[];
 
@@ -57,38 +57,38 @@ export class Commands {
     this.decide = this.lock !== undefined || this.#names.some(mayDoAnything);
   }
 
-  /** Whether these delete a key. */
+  /** Whether one of them deletes a key. */
   remove(key: string): boolean {
     return this.args.includes(key) && this.#names.some((name) => name === 'del' || name === 'unlink');
   }
 
-  /** Whether these are EXISTS, TYPE or TTL of a key of the others; one of the two may have its `keyPrefix` already. */
+  /** Whether one is EXISTS, TYPE or TTL of a key of the others. One of the two may already have the `keyPrefix`. */
   check({ args }: Commands): boolean {
     const isShared = (arg: string) => args.some((other) => other.endsWith(arg) || arg.endsWith(other));
     return this.#names.some((name) => CHECKS.has(name)) && this.args.some(isShared);
   }
 
-  /** Whether an argument holds a value; a short one only as a word. */
-  hold(value: string): boolean {
+  /** Whether an argument contains a value. A short one must be a whole word. */
+  contain(value: string): boolean {
     return isShort(value) ? this.words.includes(value) : this.text.includes(value);
   }
 
   /**
-   * What `cache.prefetch` could learn to ask for these by, together with the ones before: an identity in both keys, or
-   * an element of a list.
+   * The part of the key by which `cache.prefetch` could predict this read from the commands before: an identity that
+   * both keys contain, or an element of a list.
    */
-  foreseenBy({ read }: Commands, listed: ReadonlySet<string>): string | undefined {
+  predictableBy({ read }: Commands, listed: ReadonlySet<string>): string | undefined {
     const identities = read?.split(PARTS).filter((part) => /\d/.test(part)) ?? [];
     return this.read?.split(PARTS).findLast((part) => listed.has(part) || identities.includes(part));
   }
 
-  /** Values of the reply that are not among the arguments, but for short numbers: they count, or name a range. */
+  /** Values of the reply that its arguments do not contain. Short numbers there are ignored, as counts or ranges. */
   valuesIn(reply: unknown): string[] {
     const own = new Set(slotsOf(this.args.filter((arg, index) => index === 0 || !/^-?\d{1,3}$/.test(arg))).values());
     return valuesIn(reply).filter((value) => !(isShort(value) ? own.has(value) : this.text.includes(value)));
   }
 
-  /** What the replies of a pipeline are, or that of a single command. */
+  /** Classifies the replies of a pipeline, or that of a single command. */
   answerOf(reply: unknown): Answer {
     const isBatch = this.#names.length !== 1 && Array.isArray(reply);
     return answerOf(isBatch ? reply.map((result) => (Array.isArray(result) ? result[1] : result)) : reply);
@@ -104,30 +104,30 @@ function mayDoAnything(name: string): boolean {
   return mayWrite(name) && typeof effectOfName(name) !== 'object' && !MESSAGES.has(name);
 }
 
-/** A reply that says yes or no, as far as anybody can see; undefined for any other one. */
+/** The reply, if it looks like yes or no; undefined for any other one. */
 export function flagIn(reply: unknown): string | undefined {
   if (typeof reply === 'object' && !(reply instanceof Buffer)) return undefined;
   const text = String(reply).toLowerCase();
   return /^(?:[01]|true|false|yes|no|on|off|[yn]|(?:en|dis)abled)$/.test(text) ? text : undefined;
 }
 
-/** What a reply says, as far as conditions ask: `nothing` is null, zero or empty. */
+/** The kind of a reply, as conditions distinguish it. `nothing` is null, zero or empty. */
 export type Answer = 'OK' | 'nothing' | 'other';
 
 function answerOf(reply: unknown): Answer {
   if (reply === null || reply === undefined) return 'nothing';
   if (typeof reply === 'object' && !(reply instanceof Buffer)) {
-    const [answer = 'nothing', ...others] = new Set(Object.values(reply).slice(0, MOST_VALUES).map(answerOf));
+    const [answer = 'nothing', ...others] = new Set(Object.values(reply).slice(0, MAX_VALUES).map(answerOf));
     return others.length === 0 ? answer : 'other';
   }
   const text = String(reply);
   return text === '' || text === '0' ? 'nothing' : text === 'OK' ? 'OK' : 'other';
 }
 
-/** Short values are often held by chance. */
+/** Short values often match by coincidence. */
 export const isShort = (value: string): boolean => value.length <= 3;
 
-/** Where each word stands: `1.0` is the first one of the second argument. */
+/** The words by position: `1.0` is the first word of the second argument. */
 function slotsOf(args: readonly string[]): Map<string, string> {
   const slots = new Map<string, string>();
   for (const [index, arg] of args.entries()) {
@@ -141,38 +141,40 @@ function slotsOf(args: readonly string[]): Map<string, string> {
   return slots;
 }
 
-/** Values of a reply, also in JSON, and the parts of a list in one text. */
+/** The values in a reply, including those in JSON, and in lists separated by commas or the like. */
 function valuesIn(reply: unknown): string[] {
   if (reply === null || reply === undefined) return [];
   if (typeof reply === 'object' && !(reply instanceof Buffer)) {
-    // Names of fields are identities where there is a number in them.
+    // Field names with a number in them may be identities.
     const names = Array.isArray(reply) ? [] : Object.keys(reply).filter((name) => /\d/.test(name));
-    return [...names, ...Object.values(reply)].slice(0, MOST_VALUES).flatMap(valuesIn).slice(0, MOST_VALUES);
+    return [...names, ...Object.values(reply)].slice(0, MAX_VALUES).flatMap(valuesIn).slice(0, MAX_VALUES);
   }
   const text = String(reply).toLowerCase();
-  if (/^\s*[{[]/.test(text) && text.length <= LONGEST_JSON) {
+  if (/^\s*[{[]/.test(text) && text.length <= MAX_JSON_LENGTH) {
     try {
       return valuesIn(JSON.parse(text));
     } catch {}
   }
-  if (text.length > LONGEST_VALUE) return [];
+  if (text.length > MAX_VALUE_LENGTH) return [];
   const parts = /^\S+$/.test(text) ? text.split(/[,;|/:]/) : [];
   return [text, ...(parts.length > 1 ? parts : [])].filter((part) => part !== '' && part !== 'ok');
 }
 
-/** The arguments as text, without those that only code of users could make text: it runs once per call. */
+/** The arguments as text. Omits those whose conversion would run user code, which must run only once per call. */
 function textsOf(args: readonly unknown[]): string[] {
-  const values = args.slice(0, MOST_VALUES).flatMap(elementsOf).flatMap(elementsOf).slice(0, MOST_VALUES);
+  const values = args.slice(0, MAX_VALUES).flatMap(elementsOf).flatMap(elementsOf).slice(0, MAX_VALUES);
   return values
-    .map((value) => (value instanceof Buffer ? Buffer.prototype.toString.call(value, 'utf8', 0, LONGEST_TEXT) : value))
+    .map((value) =>
+      value instanceof Buffer ? Buffer.prototype.toString.call(value, 'utf8', 0, MAX_TEXT_LENGTH) : value,
+    )
     .filter((text) => typeof text === 'string' || typeof text === 'number')
-    .map((text) => String(text).slice(0, LONGEST_TEXT).toLowerCase());
+    .map((text) => String(text).slice(0, MAX_TEXT_LENGTH).toLowerCase());
 }
 
-/** The elements of an array that are plain values; anything else is its only element. */
+/** The elements of an array, without calling getters; any other value as the only element. */
 function elementsOf(list: unknown): unknown[] {
   if (!Array.isArray(list)) return [list];
   if (types.isProxy(list)) return [];
-  const indices = Array.from({ length: Math.min(list.length, MOST_VALUES) }, (_, index) => index);
+  const indices = Array.from({ length: Math.min(list.length, MAX_VALUES) }, (_, index) => index);
   return indices.map((index) => Object.getOwnPropertyDescriptor(list, index)?.value);
 }

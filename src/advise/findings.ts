@@ -2,21 +2,21 @@
 import type { Site } from './sites.js';
 import type { Loop, Pair } from './waits.js';
 
-const MOST_LINES = 20;
+const MAX_LINES = 20;
 
 /**
- * The places that would save round trips; those that need more traffic, or `cache.prefetch`; and with `isVerbose` what
- * has to be left.
+ * The waits that can be avoided, then those that need more traffic or `cache.prefetch`, and with `isVerbose` those that
+ * must stay.
  *
- * @param sorted - those that have cost the most first.
- * @param commands - how many were seen, and whether there were more.
+ * @param sorted - the most expensive first.
+ * @param commands - the number of commands seen, as text.
  */
 export function linesOf(sorted: readonly Pair[], commands: string, isVerbose: boolean): string[] {
   const loops = [...new Set(sorted.flatMap(({ isLoop, second: { loop } }) => (isLoop && loop ? [loop] : [])))];
   const safe = loops.filter(({ advice }) => advice === 'together');
   const isWithin = ({ body }: Loop, other: Loop) =>
     other.body.size > body.size && [...body].every((place) => other.body.has(place));
-  // A loop is one finding, with all that is within it.
+  // A loop is one finding, which includes all waits within it.
   const shown = sorted.filter((pair) => {
     const { loop } = pair.second;
     if (pair.isLoop && loop)
@@ -24,19 +24,19 @@ export function linesOf(sorted: readonly Pair[], commands: string, isVerbose: bo
     return !safe.some(({ body }) => body.has(pair.first) && body.has(pair.second));
   });
   const saving = shown.filter(({ advice }) => advice === 'together');
-  const others = shown.filter(({ advice, foreseenMs }) => isVerbose || advice === 'unclear' || foreseenMs > 0);
+  const others = shown.filter(({ advice, prefetchMs }) => isVerbose || advice === 'unclear' || prefetchMs > 0);
   const all = [...saving, ...others.filter((pair) => !saving.includes(pair))].map(lineOf);
-  const lines = all.slice(0, MOST_LINES);
-  if (all.length > MOST_LINES) lines.push(`… and ${counted(all.length - MOST_LINES)} more`);
+  const lines = all.slice(0, MAX_LINES);
+  if (all.length > MAX_LINES) lines.push(`… and ${counted(all.length - MAX_LINES)} more`);
   const who = ['no place waits', '1 place waits'][saving.length] ?? `${counted(saving.length)} places wait`;
   return [`${who} for one round trip after another without need (${commands} seen)`, ...lines];
 }
 
 function lineOf(pair: Pair): string {
-  const { foreseenMs } = pair;
+  const { prefetchMs } = pair;
   const text = pair.isLoop ? loopText(pair) : pairText(pair);
   const isLeft = !['together', 'unclear'].includes(pair.advice);
-  if (foreseenMs > 0) return `${text}; cache.prefetch would save ${foreseenMs.toFixed(1)} ms`;
+  if (prefetchMs > 0) return `${text}; cache.prefetch would save ${prefetchMs.toFixed(1)} ms`;
   return text + (isLeft ? ': leave it' : '');
 }
 

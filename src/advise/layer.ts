@@ -1,6 +1,5 @@
 /**
- * Shows every call to the advisor. Nothing here runs, and no call costs more, before `advise()` or `roundTrips()` is
- * called.
+ * Passes every call to the advisor. It costs nothing until `advise()` or `roundTrips()` is called.
  */
 import { aroundCalls, changeOverlays } from '../attach/overlay.js';
 import { changeReport, onReported, type Reportable } from '../attach/report.js';
@@ -15,11 +14,11 @@ import { aroundExec } from '../host/pipeline.js';
 import type { AnyFunction, HostCommand } from '../host/types.js';
 import { adviseProcess, countRoundTrips, type RoundTrips, startWatching, track } from './advisor.js';
 
-/** Starts the advisor of the process, if `IOREDIS_COALESCE` asks for it. */
+/** Starts the advisor of the process, if `IOREDIS_COALESCE` requests it. */
 export function advise(): void {
   if (reports === undefined || reports === 'stats') return;
   const advisor = adviseProcess();
-  putOnLayer();
+  installLayer();
   changeReport((clients, shown) =>
     reports === 'advise'
       ? shown([...clients, advisor.report(verbose)])
@@ -37,20 +36,20 @@ export function advise(): void {
  * @throws what `fn` throws.
  */
 export function roundTrips(fn: () => unknown): Promise<RoundTrips> {
-  putOnLayer();
+  installLayer();
   return countRoundTrips(fn);
 }
 
-/** A Cluster's nodes are not in step. */
+/** The client that keeps the order of its commands; undefined for a Cluster, whose nodes do not. */
 const orderedBy = ({ client, routing }: CallTarget) => (routing === undefined ? client : undefined);
 
-let isOn = false;
-/** Whether the advisor does not rest. */
+let isInstalled = false;
+/** False while the advisor pauses. */
 let isWatching = false;
 
-function putOnLayer(): void {
-  if (isOn) return;
-  isOn = true;
+function installLayer(): void {
+  if (isInstalled) return;
+  isInstalled = true;
   changeOverlays((overlay, parent) => {
     aroundCalls(overlay, parent, {
       sendCommand: (target, [command, stream], pass) => watchCommand(orderedBy(target), command, stream, pass),
@@ -75,13 +74,13 @@ const watchSend: AroundSends = ({ variant }, target, given, send) => {
 function watchCommand(client: object | undefined, command: HostCommand, stream: unknown, pass: () => unknown): unknown {
   const { name, args, resolve, reject } = command;
   if (!isWatching || stream !== undefined || command instanceof Entry || isRejected(command)) return pass();
-  // What a blocking command waits for is no round trip, nor is `quit()`; a name may be anything until it is sent.
+  // A blocking command waits for others, and `quit()` ends the client. A name may be any value until it is sent.
   if (typeof name !== 'string' || isBlocking(command) || name === 'quit') return pass();
   const settle = (error: Error | null, reply: unknown) => (error === null ? resolve(reply) : reject(error));
-  // Host: a callback is called before what follows the promise.
-  const send = ([told]: unknown[]) => {
-    command.resolve = (reply) => (told as AnyFunction)(null, reply);
-    command.reject = told as AnyFunction;
+  // Host: it calls a callback before the promise's handlers.
+  const send = ([onReply]: unknown[]) => {
+    command.resolve = (reply) => (onReply as AnyFunction)(null, reply);
+    command.reject = onReply as AnyFunction;
     return pass();
   };
   return track({ name, commands: [{ name, args }], client, given: [settle], send });
@@ -93,7 +92,7 @@ function watchPipeline(client: object | undefined, pipeline: unknown, name: 'pip
   );
 }
 
-/** Calls of a client that has the cork pass through its own public methods: these stand on the client meanwhile. */
+/** Wraps public methods of a corked client, as own properties of the client. */
 function watchCorked(attachment: Reportable): void {
   const { client, reason } = attachment;
   if (reason === undefined) return;

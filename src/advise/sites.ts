@@ -1,4 +1,4 @@
-/** Where user code issues commands, as stack traces say. */
+/** Finds the user code that issues a command, by stack traces. */
 import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -12,17 +12,17 @@ export interface Site {
   readonly command: string;
 }
 
-const MOST_FRAMES = 40;
-const MOST_CACHED = 1_000;
+const MAX_FRAMES = 40;
+const MAX_CACHED = 1_000;
 const PACKAGE = /node_modules[\\/](?!\.pnpm)((?:@[^\\/]+[\\/])?[^\\/]+)/g;
 const CLIENT_PACKAGE = /^(?:(?:ioredis|iovalkey)\d*|ioredis-coalesce|standard-as-callback)$/;
 const FRAME = /^\s*at (?:async )?(?:(.*) \()?(.+?)(:\d+):\d+\)?$/;
 const NOT_A_FILE = /^node:|<anonymous>/;
 
-/** By the position of the frame as it runs: source maps, which are slow, are asked once a place. */
+/** Sites by the running frame's position, since source maps are slow and should be read only once per site. */
 const cache = new Map<string, Site>();
 
-/** The first frame of user code, and the package that it calls, if another one than the client's issues the command. */
+/** The first frame of user code, and the package that it has called, unless that is the client's. */
 export function siteOf(command: string): Site | undefined {
   const raw = stackOf((_, frames) => frames);
   const running = Array.isArray(raw) ? (raw as NodeJS.CallSite[]) : [];
@@ -41,9 +41,9 @@ export function siteOf(command: string): Site | undefined {
   const [, name = '', file = '', line = ''] = shown[mapped.index] ?? [];
   const functionName = name.includes('<anonymous>') ? '' : name.replace(/^Object\./, '');
   const site = { place: fileOf(file) + line, functionName, command: command + mapped.by };
-  // In a bundle the map names another frame: which one, the running frames do not say.
+  // In a bundle, the source map may select another frame, which the running frames do not identify.
   const isSame = mapped.index === found?.index && mapped.by === found.by;
-  if (key !== undefined && isSame && cache.size < MOST_CACHED) cache.set(key, site);
+  if (key !== undefined && isSame && cache.size < MAX_CACHED) cache.set(key, site);
   return site;
 }
 
@@ -53,7 +53,7 @@ function userFrame<F>(frames: readonly F[], pathOf: (frame: F) => string): { ind
   for (const [index, frame] of frames.entries()) {
     const path = pathOf(frame);
     if (path === '' || NOT_A_FILE.test(path)) continue;
-    // The first frame is this file's: as it is built, all of this package is in its folder.
+    // The first frame is in this file. In a build, the whole package is in its folder.
     ownFolder ??= path.slice(0, -basename(path).length).replace(/(?<=src[\\/])advise[\\/]$/, '');
     if (path.startsWith(ownFolder)) continue;
     const inPackage = path.includes('node_modules') ? [...path.matchAll(PACKAGE)].at(-1)?.[1] : undefined;
@@ -63,7 +63,7 @@ function userFrame<F>(frames: readonly F[], pathOf: (frame: F) => string): { ind
   return undefined;
 }
 
-/** As it is shown: code may have any name, and the working directory may be gone. */
+/** The path as displayed. Fails for odd names, or if the working directory no longer exists. */
 function fileOf(path: string): string {
   try {
     return relative('', path.startsWith('file:') ? fileURLToPath(path) : path);
@@ -72,9 +72,9 @@ function fileOf(path: string): string {
   }
 }
 
-/** The present stack; undefined where the process prepares stack traces in a way that fails. */
+/** The current stack; undefined if the process's own `prepareStackTrace` throws. */
 function stackOf(prepare?: typeof Error.prepareStackTrace): unknown {
-  const restore = [setOnError('stackTraceLimit', MOST_FRAMES)];
+  const restore = [setOnError('stackTraceLimit', MAX_FRAMES)];
   if (prepare !== undefined) restore.push(setOnError('prepareStackTrace', prepare));
   try {
     return new Error().stack;
@@ -85,7 +85,7 @@ function stackOf(prepare?: typeof Error.prepareStackTrace): unknown {
   }
 }
 
-/** Returns what puts the property back. One that cannot be written, or would call code of users, stays. */
+/** Returns a function that restores the property. Leaves a property that is read-only, or has a user's setter. */
 function setOnError(name: string, value: unknown): () => void {
   const before = Object.getOwnPropertyDescriptor(Error, name);
   if (before !== undefined && !before.writable) return () => {};

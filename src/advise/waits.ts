@@ -1,7 +1,6 @@
 /**
- * Which places in user code wait for each other's round trips, and what may be done about it. Advice that breaks a
- * program is worse than none: two places are said to be independent only if nothing that was seen speaks against it
- * (`Pair#advice`).
+ * Finds places in user code that wait for each other's round trips, and advises what to do. Advice that breaks a
+ * program is worse than none, so two places count as independent only without any evidence against it (`Pair#advice`).
  */
 import { now, setImmediate } from '../util/clock.js';
 import { type Answer, type Commands, flagIn, isShort } from './commands.js';
@@ -18,7 +17,7 @@ import type { Site } from './sites.js';
  */
 export type Advice = 'together' | 'argument' | 'if' | 'leave' | 'unclear';
 
-/** Two places of which the second has waited for the first; a loop if they are the same. All figures are sums. */
+/** Two places of which the second has waited for the first; a loop, if they are the same. All figures are sums. */
 export interface Wait {
   readonly first: Site;
   readonly second: Site;
@@ -26,55 +25,55 @@ export interface Wait {
   readonly waits: number;
   /** Runs of the loop; between two places, the same as `waits`. */
   readonly times: number;
-  /** Of these waits, those in which the second's arguments held a value of the reply to the first. */
+  /** Of these waits, those in which the second's arguments contained a value of the first's reply. */
   readonly dependent: number;
-  /** Of these waits, those of which `cache.prefetch` may learn to ask for the second ahead. */
+  /** Of these waits, those from which `cache.prefetch` may learn to predict the second. */
   readonly foreseen: number;
   /** How often the first was answered. */
   readonly answered: number;
-  /** Milliseconds that the first has taken, and the second. */
+  /** The duration of the first, and of the second, in milliseconds. */
   readonly firstMs: number;
   readonly secondMs: number;
   readonly advice: Advice;
-  /** Where the second begins a loop's next item: the loop. Its advice is that of the loop. */
+  /** The loop, if the second begins its next item. `advice` is then that of the loop. */
   readonly loop?: {
     readonly reads: readonly Site[];
-    /** On average, as are the round trips in line, now and when the items are issued together. */
+    /** On average; so are the sequential round trips `now`, and `after` the items are issued together. */
     readonly items: number;
     readonly now: number;
     readonly after: number;
   };
 }
 
-const MOST_WORDS = 1_000;
-const MOST_TOGETHER = 16;
-const MOST_STEPS = 16;
-/** Values of the last replies in a run of a loop. */
-const MOST_KNOWN = 32;
-/** Numbers are held by chance. */
-const MOST_BY_CHANCE = 0.1;
-/** Short values are: in more waits than this one cannot know, in more than the other they are arguments. */
-const MOST_SHORT_BY_CHANCE = 0.2;
+const MAX_WORDS = 1_000;
+const MAX_TOGETHER = 16;
+const MAX_STEPS = 16;
+/** Most values kept of the last replies in a loop. */
+const MAX_KNOWN = 32;
+/** The share of waits in which values match by coincidence. */
+const MAX_COINCIDENCE = 0.1;
+/** Short values match more often: above the first share they may be arguments, above the second they are. */
+const MAX_SHORT_COINCIDENCE = 0.2;
 const SHORT_ARGUMENT = 0.5;
-/** With fewer waits one cannot know whether a condition stands between. */
-const LEAST_WAITS = 3;
+/** Fewer waits do not exclude a condition in between. */
+const MIN_WAITS = 3;
 /** The share of cases from which `cache.prefetch` predicts, see docs/prefetch.md. */
-const FORESEEN = 0.7;
+const PREFETCH_SHARE = 0.7;
 
-/** How often a reply was something, and how often nothing. */
-const none = () => ({ something: 0, nothing: 0 });
+/** Counts of replies that were something, and nothing. */
+const noReplies = () => ({ something: 0, nothing: 0 });
 
-/** A site, and what has waited for it. */
+/** A site, and the waits for it. */
 export class Place {
-  readonly answered = none();
+  readonly answered = noReplies();
   readonly pairs = new Map<Place, Pair>();
   /** The loop that begins here. */
   loop?: Loop;
   /** Whether it is part of a loop. */
   isLooped = false;
-  /** The only answer so far, if it says yes or no; `undefined` once there was another one. */
+  /** The only answer so far, if it is a yes or no; `undefined` after a different one. */
   flag: string | undefined | null = null;
-  /** The words of its arguments by their places; undefined where there were several. */
+  /** The words of its arguments by position; undefined if they have varied. */
   readonly #words = new Map<string, string | undefined>();
 
   constructor(readonly site: Site) {}
@@ -91,28 +90,28 @@ export class Place {
   }
 }
 
-/** What a flow has issued last at a place, in the present iterations of its loops. */
+/** The last trip of a flow at a place, in the current iterations of its loops. */
 interface Step {
   readonly place: Place;
   trip: Trip;
-  /** The loop that begins here, while it runs. */
+  /** The state of the loop that begins here, while it runs. */
   run?: { depth: number; readonly known: string[] };
 }
 
-/** Round trips that have waited for each other. */
+/** A chain of round trips that have waited for each other. */
 export class Flow {
   last?: Trip;
-  /** Of the arguments of its commands, of earlier replies, and of those that it branches off. */
+  /** The words in its arguments and earlier replies, and in those of the flow that it branches off. */
   readonly words: Set<string>;
-  /** Elements of replies that were lists. */
+  /** Elements of list replies. */
   readonly listed: Set<string>;
-  /** The key of a lock that is held. */
+  /** The key of a lock that the flow holds. */
   lock: string | undefined;
   readonly steps: Step[];
 
   /**
    * @param before - the last trip of its context.
-   * @param parent - the same, if its commands are issued with that one, or after its reply.
+   * @param parent - the same, if the flow's commands are issued with that trip, or after its reply.
    */
   constructor(before: Trip | undefined, parent: Trip | undefined) {
     this.lock = before?.flow.lock;
@@ -131,31 +130,30 @@ export class Flow {
   }
 
   learn(words: Iterable<string>): void {
-    for (const word of words) if (this.words.size < MOST_WORDS) this.words.add(word);
+    for (const word of words) if (this.words.size < MAX_WORDS) this.words.add(word);
   }
 
   /**
-   * Takes the next step. Returns the one at which the trip goes on with a loop, and those of the iteration that has
-   * ended.
+   * Takes the next step. If the trip continues a loop, returns the steps of the iteration that has ended.
    */
   step(trip: Trip, hasWaited: boolean): Step[] {
     const { steps } = this;
     const at = steps.findLastIndex(({ place }) => place === trip.place);
     const ended = at < 0 || !hasWaited ? [] : steps.splice(at);
     if (ended[0] !== undefined) steps.push(ended[0]);
-    else if (at < 0 && steps.length < MOST_STEPS) steps.push({ place: trip.place, trip });
+    else if (at < 0 && steps.length < MAX_STEPS) steps.push({ place: trip.place, trip });
     return ended;
   }
 }
 
-/** A place that its flow comes back to. */
+/** A sequence of places that a flow repeats. */
 export class Loop {
   runs = 0;
   iterations = 0;
-  /** Round trips in line, of all iterations. */
+  /** The sum of sequential round trips in all iterations. */
   depth = 0;
   readonly body = new Set<Place>();
-  /** The waits with which it goes on. */
+  /** The waits that begin its next iteration. */
   readonly ends = new Set<Pair>();
 
   iterate(steps: readonly Step[], by: Pair, trip: Trip): void {
@@ -176,12 +174,12 @@ export class Loop {
     return this.iterations / this.runs + 1;
   }
 
-  /** Waits within it. */
+  /** The waits within the loop. */
   get pairs(): Pair[] {
     return [...this.body].flatMap(({ pairs }) => [...pairs.values()].filter(({ second }) => this.body.has(second)));
   }
 
-  /** How often it has ended at replies of a kind after which it has never gone on, at one of its places. */
+  /** How often a reply at one of its places has ended the loop, of a kind after which it has never continued. */
   get endedByReply(): number {
     const ended = [...this.body].flatMap(({ answered, pairs }) => {
       const within = [...pairs.values()].filter(({ second }) => this.body.has(second));
@@ -200,7 +198,7 @@ export class Loop {
     return Math.max(this.body.size > 1 ? 2 : 1, Math.round((this.items * this.depth) / this.iterations));
   }
 
-  /** Round trips in line if the items are issued together: those of one item that wait for each other. */
+  /** Sequential round trips if the items are issued together, which are those of one item. */
   get after(): number {
     const places = [...this.body];
     let after = 1;
@@ -220,50 +218,50 @@ export class Loop {
   }
 }
 
-/** Round trips that were issued together: what follows one of them may need the replies of all. */
+/** Round trips issued together. A command that follows one of them may need all of their replies. */
 export class Group {
-  /** The first of them, up to `MOST_TOGETHER`. */
+  /** The first `MAX_TOGETHER` of them. */
   readonly trips: Trip[] = [];
-  /** The one whose reply came last: any, as they are answered by several connections. */
+  /** The one whose reply came last, which may be any, as several connections answer them. */
   answered?: Trip;
 }
 
-/** What was answered in this turn, and may be followed yet. */
+/** Trips that were answered in this turn, and may still be followed. */
 let answered: Trip[] = [];
 let era = 0;
 
-/** What follows the trips so far is not seen: nothing more is counted of them. */
+/** Stops counting earlier trips, because their successors are not seen. */
 export function forget(): void {
   era += 1;
   answered = [];
 }
 
-/** The event loop goes on to other work, so nothing follows any more. */
+/** Ends the trips answered in this turn: later commands do not follow them. */
 function endTurn(): void {
   const ended = answered;
   answered = [];
   for (const trip of ended) trip.end();
 }
 
-/** A round trip; in an async context, the last one that it has issued. */
+/** A round trip. */
 export class Trip {
-  /** `sending`: what is sent in its context is part of it. `answered`: until the event loop goes on to other work. */
+  /** While `sending`, commands in its context are part of it. It stays `answered` until the end of the turn. */
   state: 'sending' | 'issued' | 'answered' | 'over' = 'sending';
   readonly issuedAtMs = now();
   readonly #era = era;
   tookMs = 0;
-  /** Values of the reply that were not among its own arguments. */
+  /** Values of the reply that its own arguments do not contain. */
   values: readonly string[] = [];
-  /** Undefined before its reply, and after an error. */
+  /** Undefined before the reply, and after an error. */
   answer: Answer | undefined;
-  /** Its wait for the one before. */
+  /** Its wait for the previous trip. */
   pair?: Pair;
-  /** The waits for it. */
+  /** The waits for this trip. */
   readonly followedBy = new Set<Pair>();
 
   /**
-   * @param depth - how many have waited for each other up to this one.
-   * @param client - the one connection that keeps their order; undefined for a Cluster.
+   * @param depth - the length of the chain up to this trip.
+   * @param client - the client that keeps the order of its commands; undefined for a Cluster.
    */
   constructor(
     readonly place: Place,
@@ -274,7 +272,7 @@ export class Trip {
     readonly group: Group,
   ) {
     const { trips } = group;
-    if (trips.length < MOST_TOGETHER) trips.push(this);
+    if (trips.length < MAX_TOGETHER) trips.push(this);
   }
 
   get isForgotten(): boolean {
@@ -293,17 +291,17 @@ export class Trip {
       this.values = this.commands.valuesIn(reply);
       const { listed } = this.flow;
       const isList = Array.isArray(reply) && reply.length > 1;
-      if (isList && listed.size < MOST_WORDS) for (const value of this.values) listed.add(value);
+      if (isList && listed.size < MAX_WORDS) for (const value of this.values) listed.add(value);
       this.answer = this.commands.answerOf(reply);
       const flag = this.commands.write ? undefined : flagIn(reply);
       const { place } = this;
       place.flag = place.flag === null || place.flag === flag ? flag : undefined;
     } catch {
-      // What a user's transformer has made may be cyclic, or have getters that throw.
+      // The result of a user's transformer may be cyclic, or have getters that throw.
     }
   }
 
-  /** What has followed it is known, unless the advisor has not seen all. */
+  /** Counts the waits for this trip, which are complete now. */
   end(): void {
     if (this.state !== 'answered') return;
     this.state = 'over';
@@ -314,31 +312,31 @@ export class Trip {
   }
 }
 
-/** What is known of a wait. */
+/** The statistics of waits between two places. */
 export class Pair {
   waits = 0;
   dependent = 0;
   foreseen = 0;
   firstMs = 0;
   secondMs = 0;
-  /** Of these waits, those with which a loop went on. */
+  /** Of these waits, those that began a loop's next iteration. */
   iterations = 0;
-  /** Waits after a reply that was something, or nothing; none after an error. */
-  readonly followed = none();
-  /** How often a short value of the reply was held, and which ones, by their place among the arguments. */
+  /** Waits after a reply that was something, or nothing; waits after errors are not counted. */
+  readonly followed = noReplies();
+  /** Short values of the reply in the second's arguments, by position: how often, and which. */
   readonly #held = new Map<string, { times: number; readonly words: Set<string> }>();
-  /** Whether the first has answered OK each time, of which no condition can make anything. */
+  /** Whether the first has always answered OK, on which no condition can depend. */
   #isAlwaysOk = true;
   /** Waits in which the second was the same read as the first. */
   #same = 0;
-  /** Waits in which the second's arguments had a new word that no earlier command has had. */
+  /** Waits in which the second's arguments had a new word of unknown origin. */
   #unexplained = 0;
   /** The words of the second's arguments in the last wait. */
   #words: ReadonlySet<string> | undefined;
-  #foreseenBy: string | undefined;
+  #predictableBy: string | undefined;
   #firstWrites = false;
   #secondWrites = false;
-  /** Whether what was issued first decides, in one of the waits. */
+  /** Whether the first has decided on the second in one of the waits. */
   #isDecided = false;
 
   constructor(
@@ -360,10 +358,10 @@ export class Pair {
     }
     this.#countHeld(commands, [...group, ...steps.map(({ trip }) => trip)], head?.run?.known ?? []);
     if (head !== undefined) head.trip = second;
-    const foreseenBy = commands.foreseenBy(first.commands, first.flow.listed);
-    // A part that never changes is no identity.
-    if (foreseenBy !== undefined && foreseenBy !== this.#foreseenBy) this.foreseen += 1;
-    this.#foreseenBy = foreseenBy;
+    const predictableBy = commands.predictableBy(first.commands, first.flow.listed);
+    // A part that never changes is not an identity.
+    if (predictableBy !== undefined && predictableBy !== this.#predictableBy) this.foreseen += 1;
+    this.#predictableBy = predictableBy;
     this.firstMs += first.tookMs;
     this.#same += !commands.write && commands.text === first.commands.text ? 1 : 0;
     const isNew = (word: string) => !this.#words?.has(word) && !first.flow.words.has(word);
@@ -380,12 +378,12 @@ export class Pair {
     this.#isAlwaysOk &&= group.every(({ answer }) => answer === 'OK');
   }
 
-  /** @param known - earlier values of the loop's run: the last ones are added. */
+  /** @param known - earlier values in this run of the loop, to which the new ones are added. */
   #countHeld(commands: Commands, trips: readonly Trip[], known: string[]): void {
     const values = trips.flatMap((trip) => trip.values);
     const long = values.filter((value) => !isShort(value));
     known.push(...long);
-    known.splice(0, known.length - MOST_KNOWN);
+    known.splice(0, known.length - MAX_KNOWN);
     if ([...long, ...known].some((value) => commands.text.includes(value))) this.dependent += 1;
     if (long.length === values.length) return;
     const short = new Set(values.filter(isShort));
@@ -402,7 +400,7 @@ export class Pair {
     return this.iterations * 2 > this.waits;
   }
 
-  /** What may be done about this wait, or about the loop that goes on with it. */
+  /** The advice on this wait, or on the loop whose next iteration it begins. */
   get advice(): Advice {
     return this.isLoop ? (this.second.loop as Loop).advice : this.own;
   }
@@ -419,31 +417,31 @@ export class Pair {
       isOne: words.size < 2,
     }));
     const isArgument = held.some(({ slot, share }) => share >= SHORT_ARGUMENT && second.varies(slot));
-    if (this.dependent > waits * MOST_BY_CHANCE || isArgument) return 'argument';
+    if (this.dependent > waits * MAX_COINCIDENCE || isArgument) return 'argument';
     const isHeld = held.some(({ slot, share, isOne }) => {
-      // A key that never changes holds it by chance, or not: no one can know.
+      // In a key that never changes, the match may be a coincidence.
       if (!second.varies(slot)) return slot.startsWith('0.') && share >= SHORT_ARGUMENT;
-      return !isOne && share > MOST_SHORT_BY_CHANCE;
+      return !isOne && share > MAX_SHORT_COINCIDENCE;
     });
     if (this.isLoop) {
       const { endedByReply, runs } = second.loop as Loop;
       if (endedByReply > 0) return endedByReply * 2 > runs ? 'if' : 'leave';
     } else if (sum(followed) < this.#chances) {
-      // What several callers share is followed by several places.
+      // If several callers share the first place, others may follow it instead.
       return first.isLooped || second.isLooped || first.pairs.size > 1 ? 'leave' : 'if';
     }
-    // What always follows nothing may stand in for it.
-    const isInstead =
+    // If it only ever follows an empty reply, it may be a fallback for a missing entry.
+    const isFallback =
       followed.something === 0 && !(this.#firstWrites && followed.nothing > 0) && !(this.isLoop && first !== second);
-    const mayBeComputed = !this.isLoop && this.#unexplained > waits * MOST_BY_CHANCE;
-    // A read that turns out to be needless is no harm, unless the reply is a mere yes or no.
+    const mayBeComputed = !this.isLoop && this.#unexplained > waits * MAX_COINCIDENCE;
+    // A superfluous read does no harm, but a yes or no may decide whether to read at all.
     const isOpen = (this.#secondWrites && !this.#isAlwaysOk) || (!this.isLoop && Boolean(first.flag));
     const isRepeated = this.#same * 2 > waits;
-    if (this.#isDecided || isInstead || mayBeComputed || isOpen || isRepeated || isHeld) return 'leave';
-    return waits < LEAST_WAITS ? 'unclear' : 'together';
+    if (this.#isDecided || isFallback || mayBeComputed || isOpen || isRepeated || isHeld) return 'leave';
+    return waits < MIN_WAITS ? 'unclear' : 'together';
   }
 
-  /** How often it could have followed: where the first ends an iteration, only when its loop has ended. */
+  /** How often the second could have followed. If the first ends a loop's iteration, only at the end of the loop. */
   get #chances(): number {
     const { answered, pairs } = this.first;
     const goesOn = [...pairs.values()].filter(
@@ -467,19 +465,19 @@ export class Pair {
     return { ...wait, loop: { reads, items: loop.items, now: loop.now, after: loop.after } };
   }
 
-  /** Milliseconds that issuing both at once would have saved, or all items of the loop. */
+  /** Milliseconds that issuing both together, or all items of the loop, would have saved. */
   get lostMs(): number {
     if (this.isLoop) return (this.second.loop as Loop).lostMs;
     return this.advice === 'together' ? Math.min(this.firstMs, this.secondMs) : 0;
   }
 
-  /** What `cache.prefetch` would save each time, in milliseconds; 0 if it would learn nothing. */
-  get foreseenMs(): number {
-    return this.foreseen < Math.max(2, this.waits * FORESEEN) ? 0 : this.secondMs / this.wait.times;
+  /** Milliseconds that `cache.prefetch` would save each time; 0 if it would learn nothing. */
+  get prefetchMs(): number {
+    return this.foreseen < Math.max(2, this.waits * PREFETCH_SHARE) ? 0 : this.secondMs / this.wait.times;
   }
 }
 
-/** Whether a trip was made to decide about these commands, or has to be sent before them, and would not be. */
+/** Whether a trip decides on these commands, or must be sent before them, but would not be if issued together. */
 function decides({ commands, client }: Trip, about: Commands, by: object | undefined): boolean {
   return commands.decide || commands.check(about) || (commands.write && (client === undefined || client !== by));
 }

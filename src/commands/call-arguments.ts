@@ -2,14 +2,14 @@ import type { Arguments } from './effects.js';
 
 const NONE: readonly unknown[] = [];
 
-/** A key as the server names it in an invalidation, decoded as UTF-8. */
+/** A key's name in invalidations by the server, decoded as UTF-8. */
 export function wireName(argument: unknown): string {
   if (argument instanceof Buffer) return argument.utf8Slice(0, argument.length);
   const name = String(argument);
   return name.isWellFormed() ? name : Buffer.from(name).toString();
 }
 
-/** A command as it was called or recorded. One at a time: what it gives is that of the last `of`. */
+/** The arguments of one command at a time, which `of` sets. */
 export class CallArguments implements Arguments {
   #name = '';
   #leading: readonly unknown[] = NONE;
@@ -18,7 +18,7 @@ export class CallArguments implements Arguments {
 
   /**
    * @param sent - the arguments; a single one is not in an array.
-   * @param leading - between the name and these.
+   * @param leading - the arguments between the name and these.
    */
   of(name: string, sent: unknown, leading = NONE): this {
     this.#name = name;

@@ -1,38 +1,38 @@
 import { FAST_COMMANDS, KEY_POSITIONS, type KeyRule, words } from './fast-commands.js';
 
-/** A command: its name, then its arguments, as text; an argument that is not there is empty. */
+/** A command as text: its name, then its arguments. Missing arguments are empty. */
 export interface Arguments {
-  /** The name included. */
+  /** Including the name. */
   readonly count: number;
   text(index: number): string;
 }
 
-/** Which arguments are keys: every `step`-th from `start` to before `end`. */
+/** The arguments that are keys: every `step`-th from `start` to before `end`. */
 export interface KeyRange {
   readonly start: number;
   readonly end: number;
   readonly step: number;
 }
 
-/** A command whose keys are known. It changes them, or its reply shows them. */
+/** The effect of a command with known keys: it changes them, or its reply shows them. */
 export interface KeyedEffect {
   readonly changes: boolean;
   range(args: Arguments): KeyRange;
 }
 
 /**
- * The effect of a command on what later reads of its client answer:
+ * The effect of a command on the answers to later reads of its client:
  *
- * - keys that are known, which it changes or shows;
+ * - known keys, which it changes or shows;
  * - `none`;
  * - `shows`: its reply may show any key, and it changes none;
  * - `script`: like `anything`; the keys that it declares are `scriptKeys`;
  * - `anything`: it may change any key, and Redis pushes the changed keys: all commands not listed here;
  * - `clear`: later reads may see other values, and no push announces that: another database, another user;
- * - `end`: invalidations no longer come as this connection has asked for them;
- * - `no replies`: as `end`, and replies no longer come;
- * - `reset`: as `end`, and an open transaction ends;
- * - `next`: the next command is another one because of it (ASKING, CLIENT CACHING);
+ * - `end`: the server no longer sends the invalidations that this connection has requested;
+ * - `no replies`: like `end`, and the server omits replies;
+ * - `reset`: like `end`, and an open transaction ends;
+ * - `next`: it changes the meaning of the next command (ASKING, CLIENT CACHING);
  * - the others begin and end a transaction.
  */
 export type Effect = KeyedEffect | NamedEffect;
@@ -44,9 +44,9 @@ const NAMED: Partial<Record<NamedEffect, string>> = {
   none: `
     ping echo time publish spublish subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe
     info config command latency slowlog role lolwut wait waitaof readonly readwrite script function`,
-  // SORT_RO: BY and GET name patterns of keys. SORT may store, too, and is not listed.
+  // SORT_RO: BY and GET take key patterns. SORT is not listed, because it may store.
   shows: 'keys scan dbsize randomkey sort_ro ft.search ft.aggregate',
-  // The server lets scripts read keys that they do not declare, too.
+  // The server also lets scripts read keys that they do not declare.
   script: 'eval evalsha fcall eval_ro evalsha_ro fcall_ro',
   // SWAPDB and CLUSTER change the values of keys without a push.
   clear: 'select swapdb auth acl flushdb flushall debug cluster replicaof slaveof failover',
@@ -54,12 +54,12 @@ const NAMED: Partial<Record<NamedEffect, string>> = {
   next: 'asking',
 };
 const OF_THEIR_NAME = ['reset', 'multi', 'exec', 'discard', 'watch', 'unwatch'] as const;
-/** Refused with an argument, and then without effect. RESP: so is EXEC, but the transaction ends. */
+/** Commands that are refused with an argument. RESP: EXEC is also refused, but ends the transaction. */
 const ALONE = /^(reset|multi|discard|unwatch)$/;
 
 const at = (index: number) => () => ({ start: index, end: index + 1, step: 1 });
 
-/** The range of as many keys as the argument at `index` says, after it. */
+/** The keys after the argument at `index`, which is their number. */
 const counted = (index: number) => (args: Arguments) => ({
   start: index + 1,
   end: Math.min(args.count, index + 1 + Math.max(0, Number.parseInt(args.text(index), 10) || 0)),
@@ -79,7 +79,7 @@ function rangeOf(rule: KeyRule): KeyedEffect['range'] {
 const allButLast = ({ count }: Arguments) => ({ start: 1, end: count - 1, step: 1 });
 const fromSecond = ({ count }: Arguments) => ({ start: 2, end: count, step: 1 });
 
-/** `ZUNIONSTORE destination numkeys key …`: also a key named like the number, which is harmless. */
+/** `ZUNIONSTORE destination numkeys key …`. Includes the number as a key, which is harmless. */
 const stored = (args: Arguments) => ({ start: 1, end: counted(2)(args).end, step: 1 });
 
 /** `XREAD … STREAMS key … id …`; a group or a consumer of XREADGROUP may have the name `streams`. */
@@ -92,7 +92,7 @@ function streams(args: Arguments): KeyRange {
   return { start: 0, end: 0, step: 1 };
 }
 
-/** Commands that change keys. Keys that they read are in the range, too: their replies show them. */
+/** Commands that change keys. The ranges include keys that they only read, because their replies show them. */
 const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
   ['hexpire hpexpire hexpireat hpexpireat hpersist hgetdel hgetex hsetex xsetid', rangeOf('first')],
   ['zunionstore zinterstore zdiffstore', stored],
@@ -118,9 +118,9 @@ const keyed = (changes: boolean, table: typeof CHANGED) =>
   table.flatMap(([names, range]) => words(names).map((name) => [name, { changes, range }] as const));
 
 const effects = new Map<string, Effect>([
-  // Those with a rule of their own are listed above, or may change anything.
+  // Commands with their own key rule are listed above, or may change anything.
   ...FAST_COMMANDS.filter(({ keys }) => keys !== 'own').map(({ name, readOnly, keys }) => {
-    // Redis flags PFCOUNT as `readonly`, which writes the count into the key (src/hyperloglog.c, `pfcountCommand`).
+    // Redis flags PFCOUNT as `readonly`, although it caches the count in the key (src/hyperloglog.c, `pfcountCommand`).
     return [name, { changes: !readOnly || name === 'pfcount', range: rangeOf(keys) }] as const;
   }),
   ...keyed(true, CHANGED),
@@ -139,7 +139,7 @@ export function keysOf({ range }: KeyedEffect, args: Arguments): string[] {
   return names;
 }
 
-/** The effect of a command by its name, unless its arguments decide. */
+/** The effect of a command by its name, without its arguments. */
 export function effectOfName(name: string): Effect {
   return effects.get(name) ?? effects.get(name.toLowerCase()) ?? 'anything';
 }
@@ -147,7 +147,7 @@ export function effectOfName(name: string): Effect {
 /** @param args - read only as far as needed. */
 export function effectOf(args: Arguments): Effect {
   const name = args.text(0).toLowerCase();
-  // HELLO alone only asks.
+  // HELLO without arguments is only a query.
   if (name === 'hello') return args.count > 1 ? 'end' : 'none';
   if (name === 'client') return effectOfClient(args.text(1).toLowerCase(), args.text(2).toLowerCase());
   return args.count > 1 && ALONE.test(name) ? 'none' : effectOfName(name);

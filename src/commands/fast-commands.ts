@@ -1,14 +1,14 @@
 /**
  * The fast path's allow-list, as data.
  *
- * A command may be in the list if it takes plain arguments, gets exactly one reply, does not block and does not change
- * the state of its connection. The number of arguments is not checked: the server refuses a wrong one, with the same
- * error as for a plain client. CONTRIBUTING.md says what else a new one needs.
+ * A command may be listed if it takes plain arguments, gets exactly one reply, does not block and does not change the
+ * state of its connection. The number of arguments is not checked: the server refuses a wrong one with the same error
+ * as for a plain client. CONTRIBUTING.md lists the steps to add one.
  */
 
 /**
- * Which arguments `keyPrefix` applies to: the first, the first two, all, every second from the first (`MSET`), none,
- * or a rule of their own (`own`), which leaves prefixed clients to the host.
+ * The arguments to which `keyPrefix` applies: the first, the first two, all, every second from the first (`MSET`), or
+ * none. `own` is another rule, under which commands of clients with a prefix are left to the host.
  */
 export type KeyRule = 'first' | 'two' | 'all' | 'pairs' | 'none' | 'own';
 
@@ -16,24 +16,24 @@ export interface FastCommand {
   /** Lower case, as the host writes it on the wire. */
   readonly name: string;
   readonly keys: KeyRule;
-  /** Flagged `readonly` by Redis: a Cluster with `scaleReads` may send it to a replica. */
+  /** Flagged `readonly` by Redis, so that a Cluster with `scaleReads` may send it to a replica. */
   readonly readOnly: boolean;
-  /** A read whose answer depends on the data alone: identical ones may share a reply. */
+  /** A read whose answer depends only on the data, so that identical reads may share a reply. */
   readonly shareable: boolean;
-  /** A shareable read of one key, its first argument, whose answer does not change with time: it may be kept. */
+  /** A shareable read of one key, its first argument, whose answer may be kept because it does not change with time. */
   readonly cacheable: boolean;
   /** The reply of a cacheable read, or each element of it, for a missing key; undefined if arguments decide. */
   readonly missing: null | 0 | '' | 'none' | undefined;
-  /** Its reply has names of fields and their values in turn. */
+  /** Field names and values alternate in its reply. */
   readonly paired: boolean;
-  /** The command that several of it can be sent as (`fuseReads`). */
+  /** The command that can replace several of it (`fuseReads`). */
   readonly fused: FusedName | undefined;
 }
 
-/** MGET of the keys of GETs, HMGET of the fields of HGETs. */
+/** MGET replaces GETs, HMGET replaces HGETs. */
 export type FusedName = 'mget' | 'hmget';
 
-/** The properties that a command has if it is not listed below. */
+/** The properties of a command that is not listed below. */
 export const UNLISTED = {
   keys: 'first',
   readOnly: false,
@@ -48,23 +48,23 @@ export const UNLISTED = {
 export interface CommandVariant {
   readonly command: FastCommand;
   readonly encoding: 'utf8' | null;
-  /** What precedes a call's own arguments on the wire, by their number; undefined if it has to be encoded each time. */
+  /** The bytes before a call's own arguments, by their number; undefined if they have to be encoded each time. */
   readonly heads: { for(argumentCount: number): string } | undefined;
-  /** The script, if the command is a defined one. */
+  /** The script, if it is a defined command. */
   readonly script?: ScriptForm | undefined;
 }
 
 /** A script as EVAL or EVALSHA. */
 export interface ScriptForm {
-  /** The arguments before those of each call: the script or its hash, and the number of keys if that is fixed. */
+  /** The arguments before a call's own: the script or its hash, and the number of keys if it is fixed. */
   readonly leading: readonly unknown[];
-  /** The form of its next command on this stream. */
+  /** The variant for its next command on this stream. */
   formOn(stream: object): CommandVariant;
   /** A command on this stream was rejected. */
   rejected(stream: object, error: Error): void;
 }
 
-/** The positions of keys, by rule: the most keys, from the first argument on, and the step from one key to the next. */
+/** The positions of keys from the first argument on, by rule: their largest number, and the distance between them. */
 export const KEY_POSITIONS = {
   first: { count: 1, step: 1 },
   two: { count: 2, step: 1 },
@@ -76,7 +76,7 @@ export const KEY_POSITIONS = {
 
 type Table = Partial<Record<KeyRule, string>>;
 
-/** Reads that may be shared, and kept in memory, by their answer for a missing key; an empty array or map is null. */
+/** Reads that may be shared and cached, by their answer for a missing key; an empty array or map counts as null. */
 const CACHEABLE_READS: readonly [missing: FastCommand['missing'], names: string][] = [
   [
     null,
@@ -102,7 +102,7 @@ const READS: Table = {
   own: 'zunion zinter zdiff sintercard zintercard',
 };
 
-/** Reads that are random, depend on more than the data, are cursors, or change what they read. */
+/** Reads that are random, depend on more than the data, have a cursor, or change what they read. */
 const IMPURE_READS: Table = {
   first: 'hrandfield hscan srandmember sscan zrandmember zscan xpending',
   all: 'touch pfcount',
@@ -154,14 +154,14 @@ export function words(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== '');
 }
 
-/** Whether a missing key has this answer, too. */
+/** Whether a missing key would have the same answer. */
 export function isOfMissingKey({ missing }: Pick<FastCommand, 'missing'>, answer: unknown): boolean {
   if (Array.isArray(answer)) return missing !== undefined && answer.every((each) => isOfMissingKey({ missing }, each));
   if (missing !== null) return missing !== undefined && String(answer) === String(missing);
   return answer === null || (typeof answer === 'object' && Object.keys(answer).length === 0);
 }
 
-/** The two methods of a command: one replies with text, the other with Buffers. */
+/** The two methods of a command, which return text and Buffers. */
 export function methodsNamed(name: string): readonly (readonly [methodName: string, encoding: 'utf8' | null])[] {
   return [
     [name, 'utf8'],

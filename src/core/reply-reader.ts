@@ -315,7 +315,7 @@ export class ReplyReader {
       }
       return this.#state !== 'joining';
     });
-    if (this.#state !== 'joining' && !lines.isAmidLine) this.#lines = undefined;
+    if (this.#state !== 'joining' && !lines.isWithinLine) this.#lines = undefined;
     return end;
   }
 

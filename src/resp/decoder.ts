@@ -1,28 +1,27 @@
 /**
- * Decodes replies to the same values as the host's own decoder and `Command#transformReply`, straight from the chunks.
+ * Decodes replies directly from the chunks, to the same values as the host's own decoder and `Command#transformReply`.
  *
- * Some replies are left to the host, so that nothing is decoded in two ways: errors, pushes, numbers on which decoders
- * differ, malformed bytes. A reply that is split over several chunks is decoded up to the end of each chunk, and
- * continued in the next one. Its bytes are kept, so that at any time they can be handed to the host as if they had just
- * arrived. Split replies of a single line, and to EXEC, are left to the host.
+ * Leaves some replies to the host: errors, pushes, numbers on which decoders differ, malformed bytes. A split reply is
+ * decoded up to the end of each chunk, and continued in the next one. Its bytes are kept, so that they can be handed to
+ * the host at any time as if they had just arrived. Split replies of a single line, and to EXEC, are left to the host.
  *
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
 import { isAscii } from 'node:buffer';
 
-/** An array, a set or a map of which some elements have not been decoded. */
+/** An array, set or map of which some elements have not been decoded. */
 class OpenAggregate {
   /** Number of elements that have been decoded. */
   filled = 0;
   readonly values: unknown[];
 
-  /** @param room - the most elements that the chunk can hold: no memory is reserved for more. */
+  /** @param room - the most elements that the chunk can contain: no memory is reserved for more. */
   constructor(
     readonly length: number,
     room: number,
     /** Whether it becomes an object: each even element is a key. */
     readonly keyed: boolean,
-    /** Whether its elements are names of fields and their values in turn, with names as text. */
+    /** Whether its elements are alternating field names and values, with names as text. */
     readonly paired: boolean,
   ) {
     this.values = new Array<unknown>(Math.min(length, room));
@@ -34,9 +33,9 @@ export const NOT_DECODED: unique symbol = Symbol('left to the host');
 /** The chunk ends within the reply: `resume` continues in the next one. */
 export const INCOMPLETE: unique symbol = Symbol('cut by the end of the chunk');
 
-/** How the host's decoder turns replies into values on one connection. */
+/** How the host's decoder converts replies to values on one connection. */
 export interface ReplyMode {
-  /** Whether the host's decoder knows the types of RESP3 (ioredis 6, whatever protocol was agreed on). */
+  /** Whether the host's decoder supports the types of RESP3 (ioredis 6, under any protocol). */
   readonly resp3Types: boolean;
   readonly replyMapping: 'legacy' | 'resp3';
   readonly stringNumbers: boolean;
@@ -59,98 +58,98 @@ const MAP = 37; // %
 const SET = 126; // ~
 
 const MAX_DEPTH = 16;
-/** `_\r\n`: no element is shorter. So an array is never allocated for more elements than the chunk can hold. */
+/** The shortest element is `_\r\n`, so memory is never reserved for more elements than the chunk can contain. */
 const MIN_ELEMENT_BYTES = 3;
-/** Elements announced in one reply; more are left to the host. */
+/** The most elements announced in one reply; larger ones are left to the host. */
 const MAX_ELEMENTS = 2 ** 20;
-/** Bytes of a split line that are kept: they are joined again with each chunk. */
+/** The most bytes kept of a split line, because each chunk copies them again. */
 const MAX_CUT_LINE = 512;
-/** Bytes of a split reply that are kept at most; a longer one is the host's. */
+/** The most bytes kept of a split reply; longer ones are left to the host. */
 export const LONGEST_ASSEMBLED = 64 * 1024 * 1024;
-/** Bytes of a split string for which memory is allocated at once. For a longer one it grows with what has arrived. */
-const LONGEST_FORESEEN = 2 * 1024 * 1024;
+/** Up to this many bytes, memory for a split string is allocated at once. For a longer one it grows as bytes arrive. */
+const MAX_PREALLOCATED = 2 * 1024 * 1024;
 
 /**
- * Node keeps Latin-1 text of more bytes outside of V8's heap (`EXTERN_APEX`, src/string_bytes.cc). That is faster while
- * the heap is small, but V8 collects all of it each time 64 MB of such text have come: with two million live objects,
- * reading values of 1 MiB took 7 ms of CPU each instead of 1.5.
+ * Node keeps longer Latin-1 text outside V8's heap (`EXTERN_APEX`, src/string_bytes.cc). That is faster with a small
+ * heap, but V8 runs a full collection for each 64 MB of such text: with two million live objects, reading values of 1
+ * MiB took 7 ms of CPU each instead of 1.5.
  */
 const EXTERNAL_TEXT = 0xf_be_e9;
 
-/** The most digits on which all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
+/** The most digits on which all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds differently. */
 const MAX_DIGITS = 15;
 /** `$0\r\n\r\n`. */
-const SHORTEST_STRING = 6;
-/** Bytes of a string; more than any chunk has, so a longer string is not whole in its chunk. */
+const MIN_STRING_BYTES = 6;
+/** More bytes than any chunk has, so a longer string must be split. */
 const MAX_WHOLE_STRING = 10 ** 8;
-/** Returned by `number` for a line that is not whole; no number on the wire has this value. */
+/** Returned by `#number` for a split line; no number on the wire has this value. */
 const INCOMPLETE_LINE = Number.POSITIVE_INFINITY;
 
-/** V8 copies a substring of up to this many characters; a longer one refers to the whole, which stays in memory. */
+/** V8 copies substrings of up to this many characters; longer ones keep the whole text in memory. */
 const MAX_COPIED_TEXT = 12;
-/** Bytes read at once for short strings. */
+/** Bytes read at once for several short strings. */
 const SHARED_TEXT = 128;
 
-/** Names of fields that are compared with those of the last hash: this many, of up to so many bytes. */
-const MOST_NAMES = 1024;
-const LONGEST_NAME = 64;
+/** The number, and the most bytes, of field names kept to be compared with those of the next hash. */
+const MAX_NAMES = 1024;
+const MAX_NAME_BYTES = 64;
 
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /**
- * For a split string that is a reply of its own. One buffer for all connections: fresh memory has to be paged in, which
- * costs more than copying into it.
+ * Memory for a split string that is a whole reply. All connections share it, because paging in fresh memory costs more
+ * than copying into it.
  */
 let spare: Buffer | undefined;
 
-/** Never reads beyond the end of a chunk: V8 would make every later read slower. */
+/** Never reads beyond the end of a chunk, after which V8 would make all reads slower. */
 export class ReplyDecoder {
   /** The end of the last read element in its chunk. */
   end = 0;
   #chunk = EMPTY;
-  /** A part of the chunk as text, from which short strings are taken; see `#text`. */
+  /** A part of the chunk as text, from which short strings are cut; see `#text`. */
   #sharedText = '';
   #textStart = 0;
   #textEnd = 0;
-  /** The names of the fields of the last hash; see `#name`. */
+  /** The field names of the last hash; see `#name`. */
   readonly #names: string[] = [];
   readonly #mode: ReplyMode;
   #utf8 = true;
-  /** Whether the reply's array has names and values in turn. */
+  /** Whether names and values alternate in the reply's array. */
   #paired = false;
-  /** Number of elements announced in this reply. */
+  /** The number of elements announced in this reply. */
   #announced = 0;
 
-  // ---- A reply that is split over several chunks ----
+  // ---- A split reply ----
 
-  /** The bytes of the reply before the element that was split, and their number. */
+  /** The bytes of the reply before the split element, and their number. */
   #pieces: Buffer[] = [];
   #bytes = 0;
   /** The open aggregates of the reply, the innermost first. */
   #open: OpenAggregate[] = [];
-  /** The bytes of the element that was split: the beginning of a line, or of a string with memory for its rest. */
+  /** The bytes of the split element: the beginning of a line, or of a string with memory for its rest. */
   #element = EMPTY;
   #elementBytes = 0;
-  /** Bytes that the string lacks, its line end included; 0 for a line. */
+  /** The number of missing bytes of the string, including its line end; 0 for a line. */
   #missing = 0;
 
   constructor(
     mode: ReplyMode,
-    /** Returns bytes of a chunk in memory that is not used again. */
+    /** Returns bytes of a chunk in memory that will not be reused. */
     readonly keep: (bytes: Buffer) => Buffer = (bytes) => bytes,
   ) {
     this.#mode = mode;
   }
 
   /**
-   * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
-   * @param paired - an array has names of fields and their values in turn, as a map has.
-   * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, if the chunk was taken to its end: then
-   *   call `resume`, `release` or `discard`.
+   * @param utf8 - strings become JavaScript strings; if false, Buffers that share the chunk's memory, like the host's.
+   * @param paired - field names and values alternate in an array, as in a map.
+   * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, after which the whole chunk was consumed,
+   *   and `resume`, `release` or `discard` must be called.
    */
   decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {
     this.#startAt(chunk, position);
-    // The most frequent reply takes the short way.
+    // A shortcut for the most frequent reply.
     const start = this.#wholeString();
     if (start >= 0) return utf8 ? chunk.utf8Slice(start, this.end - 2) : chunk.subarray(start, this.end - 2);
     this.#utf8 = utf8;
@@ -163,8 +162,8 @@ export class ReplyDecoder {
   }
 
   /**
-   * Decodes the reply to EXEC: an array whose elements each have their own encoding. Any other reply, and a split one,
-   * is not decoded.
+   * Decodes the reply to EXEC, an array whose elements each have their own encoding. Does not decode other or split
+   * replies.
    *
    * @param encodings - whether the strings of an element become JavaScript strings.
    */
@@ -189,9 +188,9 @@ export class ReplyDecoder {
   }
 
   /**
-   * Continues with the reply that was `INCOMPLETE`; returns as `decode` does.
+   * Continues an `INCOMPLETE` reply; returns the same as `decode`.
    *
-   * After `NOT_DECODED`, the host is to get what `release` gives, then the chunk from `end` on.
+   * After `NOT_DECODED`, the host must get the bytes of `release`, then the chunk from `end` on.
    */
   resume(chunk: Buffer): unknown {
     const joined = this.#missing === 0 ? this.#elementBytes : 0;
@@ -213,14 +212,14 @@ export class ReplyDecoder {
     return value;
   }
 
-  /** The bytes of a reply that was `INCOMPLETE`, which is the host's from now on. */
+  /** Returns the bytes of an `INCOMPLETE` reply, which is left to the host from now on. */
   release(): Buffer[] {
     const pieces = [...this.#pieces, this.#element.subarray(0, this.#elementBytes)];
     this.discard();
     return pieces.filter(({ length }) => length > 0);
   }
 
-  /** Forgets a reply that was `INCOMPLETE`. */
+  /** Drops an `INCOMPLETE` reply. */
   discard(): void {
     this.#open = [];
     this.#pieces = [];
@@ -232,9 +231,9 @@ export class ReplyDecoder {
   }
 
   /**
-   * The chunk ends within the reply: keeps its bytes from `position` on.
+   * Keeps the bytes of a split reply from `position` on.
    *
-   * @returns false if the reply is the host's: it is too long, or a single line, which is not worth it.
+   * @returns false if the reply is left to the host, because it is too long, or a single line.
    */
   #keepFrom(position: number): boolean {
     const { end } = this;
@@ -252,16 +251,18 @@ export class ReplyDecoder {
   }
 
   /**
-   * Whether the host might answer before the last byte of the reply. Host: ioredis 6 answers at a carriage return, for
-   * some types even before it, without waiting for the rest of the line end.
+   * Whether the host might answer before the last byte of the reply. Host: ioredis 6 answers at a carriage return, or
+   * for some types before it, without waiting for the rest of the line end.
    */
   get #lacksTerminatorOnly(): boolean {
     return this.#missing <= 1 && this.#open.every(({ filled, length }) => filled === length - 1);
   }
 
-  /** Memory for the split element, of which `bytes` of `length` are there: not on the server's say-so if it is long. */
+  /**
+   * Memory for the split element, of which `bytes` of `length` have arrived. Does not trust the length of a long one.
+   */
   #memoryFor(bytes: number, length: number): Buffer {
-    if (length > LONGEST_FORESEEN) return Buffer.allocUnsafeSlow(Math.min(2 * bytes, length));
+    if (length > MAX_PREALLOCATED) return Buffer.allocUnsafeSlow(Math.min(2 * bytes, length));
     if (!this.#utf8 || this.#open.length > 0) return Buffer.allocUnsafe(length);
     const memory = spare;
     if (memory === undefined || memory.length < length) return Buffer.allocUnsafeSlow(length);
@@ -269,7 +270,7 @@ export class ReplyDecoder {
     return memory;
   }
 
-  /** Adds to the split string; returns it when it is whole. */
+  /** Adds to the split string; returns its value when it is complete. */
   #addToString(bytes: Buffer): unknown {
     const before = this.#elementBytes;
     const after = before + bytes.length;
@@ -290,7 +291,7 @@ export class ReplyDecoder {
     if (this.#open.length > 0) {
       this.#pieces.push(this.#chunk);
       this.#bytes += after;
-    } else if (this.#utf8 && memory.length <= LONGEST_FORESEEN && memory.length > (spare?.length ?? 0)) {
+    } else if (this.#utf8 && memory.length <= MAX_PREALLOCATED && memory.length > (spare?.length ?? 0)) {
       spare = memory;
     }
     this.#element = EMPTY;
@@ -298,7 +299,7 @@ export class ReplyDecoder {
     return value;
   }
 
-  /** Continues with the open aggregates, from the innermost to the reply itself. */
+  /** Continues the open aggregates, from the innermost to the reply itself. */
   #fillOpen(firstValue: unknown): unknown {
     const open = this.#open;
     this.#open = [];
@@ -347,7 +348,7 @@ export class ReplyDecoder {
         return legacy ? Number(letter === 't') : letter === 't';
       }
       case DOUBLE:
-        // Under the resp3 mapping a double becomes a number, by an algorithm that differs among host versions.
+        // Under the resp3 mapping a double becomes a number, but host versions convert it differently.
         if (stringNumbers) return this.#line(start, true);
         return legacy ? this.#line(start, this.#utf8) : NOT_DECODED;
       case SET:
@@ -360,14 +361,14 @@ export class ReplyDecoder {
 
   #integer(start: number): unknown {
     const number = this.#number(start);
-    if (!Number.isFinite(number)) return notWhole(number);
+    if (!Number.isFinite(number)) return splitOrInvalid(number);
     return this.#mode.stringNumbers ? this.#chunk.latin1Slice(start, this.end - 2) : number;
   }
 
   #bulk(start: number): unknown {
     const length = this.#number(start);
     if (length === -1) return null;
-    if (!(length >= 0 && length !== INCOMPLETE_LINE)) return notWhole(length);
+    if (!(length >= 0 && length !== INCOMPLETE_LINE)) return splitOrInvalid(length);
     const { end } = this;
     const chunk = this.#chunk;
     const stop = end + length;
@@ -384,13 +385,13 @@ export class ReplyDecoder {
     return length < EXTERNAL_TEXT && isAscii(content) ? content.latin1Slice(0, length) : content.utf8Slice(0, length);
   }
 
-  /** An array or a set; or a map, which becomes an object under the resp3 mapping, else an array as in RESP2. */
+  /** An array, set or map. A map becomes an object under the resp3 mapping, an array as in RESP2 under the other. */
   #aggregate(type: number, start: number, depth: number): unknown {
     const isMap = type === MAP;
     const count = this.#number(start);
     if (count === -1 && !isMap) return null;
     const length = isMap ? 2 * count : count;
-    if (!(length >= 0 && length <= MAX_ELEMENTS) || depth >= MAX_DEPTH) return notWhole(count);
+    if (!(length >= 0 && length <= MAX_ELEMENTS) || depth >= MAX_DEPTH) return splitOrInvalid(count);
     this.#announced += length;
     if (this.#announced > MAX_ELEMENTS) return NOT_DECODED;
     const room = Math.floor((this.#chunk.length - this.end) / MIN_ELEMENT_BYTES);
@@ -399,7 +400,7 @@ export class ReplyDecoder {
     return this.#fill(new OpenAggregate(length, room, keyed, paired && (keyed || this.#utf8)), depth);
   }
 
-  /** Decodes the elements that are missing. */
+  /** Decodes the missing elements. */
   #fill(open: OpenAggregate, depth: number): unknown {
     const chunk = this.#chunk;
     const { values, length, keyed, paired } = open;
@@ -424,15 +425,15 @@ export class ReplyDecoder {
   }
 
   /**
-   * The name of a hash's field. Most hashes have the fields of the last one, in its order: to compare a name with the
-   * bytes costs a quarter of reading it, and V8 has it in its table of property names already.
+   * The name of a hash's field. Most hashes have the same fields as the last one, in the same order. Comparing a name
+   * with the bytes costs a quarter of reading it, and V8 has it in its table of property names already.
    */
   #name(index: number, start: number, stop: number): string {
     const known = this.#names[index];
     if (known !== undefined && isText(known, this.#chunk, start, stop)) return known;
     const name = this.#text(start, stop);
-    // Only ASCII has as many characters as bytes, or bytes that are no UTF-8: U+FFFD, which equals none.
-    if (index < MOST_NAMES && name.length <= LONGEST_NAME && name.length === stop - start) this.#names[index] = name;
+    // Only ASCII has as many characters as bytes; or invalid UTF-8, whose U+FFFD equals no byte.
+    if (index < MAX_NAMES && name.length <= MAX_NAME_BYTES && name.length === stop - start) this.#names[index] = name;
     return name;
   }
 
@@ -448,19 +449,19 @@ export class ReplyDecoder {
 
   // ---- Lines and strings ----
 
-  /** Starts to read `chunk` at `position`. */
+  /** Starts reading `chunk` at `position`. */
   #startAt(chunk: Buffer, position: number): void {
     this.#chunk = chunk;
     this.end = position;
     this.#textEnd = 0;
   }
 
-  /** The start of the content of the bulk string at `end`, which is moved past it. -1 if no whole string is there. */
+  /** The start of the content of the bulk string at `end`, which moves past it. -1 if there is no complete string. */
   #wholeString(): number {
     const chunk = this.#chunk;
     const limit = chunk.length;
     let cursor = this.end;
-    if (cursor + SHORTEST_STRING > limit || chunk[cursor] !== BULK) return -1;
+    if (cursor + MIN_STRING_BYTES > limit || chunk[cursor] !== BULK) return -1;
     let length = 0;
     let byte = chunk[++cursor] as number;
     do {
@@ -507,9 +508,8 @@ export class ReplyDecoder {
   }
 
   /**
-   * The text of one of many strings. Most of the cost of reading a short one is the call into Node, so several are read
-   * at once and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep the whole text in
-   * memory.
+   * The text of one of many strings. Most of the cost of a short one is the call into Node, so several are read at once
+   * and cut apart, up to the length that V8 copies.
    */
   #text(start: number, stop: number): string {
     const chunk = this.#chunk;
@@ -521,7 +521,7 @@ export class ReplyDecoder {
     }
     const text = this.#sharedText;
     const offset = start - this.#textStart;
-    // As many characters as bytes: each character is one byte, here and in any part.
+    // If there are as many characters as bytes, each character is one byte, so offsets agree.
     return text.length === this.#textEnd - this.#textStart
       ? text.substring(offset, offset + stop - start)
       : chunk.utf8Slice(start, stop);
@@ -536,17 +536,17 @@ function isText(text: string, chunk: Buffer, start: number, stop: number): boole
   return true;
 }
 
-function notWhole(number: number): typeof INCOMPLETE | typeof NOT_DECODED {
+function splitOrInvalid(number: number): typeof INCOMPLETE | typeof NOT_DECODED {
   return number === INCOMPLETE_LINE ? INCOMPLETE : NOT_DECODED;
 }
 
-/** Alternating keys and values as a plain object, as the host makes it of a map under the resp3 mapping. */
+/** Converts alternating keys and values to a plain object, like the host under the resp3 mapping. */
 function objectOf(values: readonly unknown[]): Record<string, unknown> {
   const object: Record<string, unknown> = {};
   for (let index = 0; index < values.length; index += 2) {
     const key = values[index] as string;
     const value = values[index + 1];
-    // Host: `decodeMapAsObject` keeps these two from reaching the prototype.
+    // Host: `decodeMapAsObject` defines these two, so that they do not reach the prototype.
     if (key === '__proto__' || key === 'constructor') {
       Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true });
     } else {

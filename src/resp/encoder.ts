@@ -1,14 +1,14 @@
 /**
- * Arguments to RESP, as Latin-1 text: one character per byte. Joining strings and writing them once costs less than
- * filling a Buffer argument by argument, and Node writes text of one byte per character without measuring it again.
- * Arguments too long for copying twice stay apart, between pieces of text.
+ * Encodes arguments as RESP, in Latin-1 text with one character per byte. Joining strings and writing them once costs
+ * less than filling a Buffer argument by argument, and Node writes such text without measuring it again. Arguments too
+ * long to be copied twice stay separate, between pieces of text.
  *
  * RESP: a request is an array of bulk strings (https://redis.io/docs/latest/develop/reference/protocol-spec).
  */
 
 /**
- * Text in which each character is a byte, or a Buffer; a request is these, one after the other. A large argument is a
- * separate part, so that it is copied once, into the write; every request ends with a short one.
+ * A part of a request: text in which each character is a byte, or a Buffer. A large argument is a separate part, so
+ * that it is copied only once, into the write. The last part of a request is short text.
  */
 export type Part = string | Buffer;
 
@@ -16,23 +16,23 @@ export type Part = string | Buffer;
 const LARGE = 4096;
 
 /**
- * Above this many characters a request is split into several parts. Joined text must stay far below the longest string
- * of V8 (2^29 characters), whatever number of arguments a command has.
+ * Above this many characters a request is split into several parts. With any number of arguments, joined text must stay
+ * far below V8's longest string (2^29 characters).
  */
 const LONG_TEXT = 64 * 1024;
 
-/** Buffer's own method: that of a user's subclass may be another. */
+/** Buffer's own method, which a user's subclass may override. */
 const { latin1Slice } = Buffer.prototype;
 
 const LENGTHS = 1024;
 const bulkHeaders = Array.from({ length: LENGTHS }, (_, length) => `\r\n$${length}\r\n`);
 
-/** The end of the line or argument before, and the header of a bulk string of `length` bytes. */
+/** The end of the previous line or argument, then the header of a bulk string of `length` bytes. */
 function nextBulkHeader(length: number): string {
   return length < LENGTHS ? (bulkHeaders[length] as string) : `\r\n$${length}\r\n`;
 }
 
-/** `*3\r\n$3\r\nset`: the command's name and number of arguments, without the line end that follows. */
+/** `*3\r\n$3\r\nset`: the number of arguments and the command's name, without the line end. */
 export function commandHead(name: string, argumentCount: number): string {
   return `*${argumentCount + 1}\r\n$${name.length}\r\n${name}`;
 }
@@ -40,7 +40,7 @@ export function commandHead(name: string, argumentCount: number): string {
 /** Heads are kept for commands of up to this many arguments. */
 const KEPT_HEADS = 32;
 
-/** The heads of one command by the number of its arguments, made once each. */
+/** The heads of one command by the number of its arguments, each created once. */
 export class CommandHeads {
   readonly #kept: string[] = [];
 
@@ -56,15 +56,15 @@ export class CommandHeads {
 }
 
 /**
- * One command as RESP, for the fast path.
+ * Encodes one command as RESP, for the fast path.
  *
- * Testing each string for ASCII would dominate here, and testing a whole batch is nearly free. So text is returned on
- * the assumption that every string argument is ASCII. The batch tests it with `isAscii`, and has commands encoded
- * again with `encodeExactly` if the assumption was wrong.
+ * Testing each string for ASCII would dominate the cost, whereas testing a whole batch is nearly free. So the text
+ * assumes that every string argument is ASCII. The batch tests it with `isAscii`, and encodes the commands again with
+ * `encodeExactly` if that was wrong.
  *
  * @param head - see `commandHead`.
  * @param args - strings, plain numbers, Buffers.
- * @returns text, to be checked; or exact parts, if an argument is large or a Buffer; or undefined if an argument is of
+ * @returns text to be tested; or exact parts, if an argument is large or a Buffer; or undefined, if an argument has
  *   another type.
  */
 export function encodeAssumingAscii(head: string, args: readonly unknown[]): string | Part[] | undefined {
@@ -86,13 +86,13 @@ export function encodeAssumingAscii(head: string, args: readonly unknown[]): str
   return `${text}\r\n`;
 }
 
-/** Encodes exactly from the argument at `index` on: of `text`, which is everything before it, only one test is left. */
+/** Encodes exactly from the argument at `index` on. `text` is everything before it, tested only once. */
 function encodeRest(head: string, args: readonly unknown[], text: string, index: number): Part[] | undefined {
   return isAscii(text) ? encodeExactly(text, args, index) : encodeExactly(head, args);
 }
 
 /**
- * One command as RESP, with strings of any characters.
+ * Encodes one command as RESP, with strings of any characters.
  *
  * @param head - see `commandHead`; with the arguments before `from`, if it is not 0.
  * @param args - strings (UTF-8 on the wire, a lone surrogate as U+FFFD), plain numbers, Buffers.
@@ -119,8 +119,8 @@ export function encodeExactly(head: string, args: readonly unknown[], from = 0):
 }
 
 /**
- * An argument's bytes; a Buffer only if there are more than `LARGE`. They are copied: the caller may change a Buffer
- * before the flush, and the host would have copied it by now.
+ * An argument's bytes; as a Buffer only if there are more than `LARGE`. Copied, because the caller may change a Buffer
+ * before the flush, and the host would have copied it already.
  */
 function partOf(argument: unknown): Part | undefined {
   if (typeof argument === 'string') {
@@ -136,8 +136,8 @@ function partOf(argument: unknown): Part | undefined {
 }
 
 /**
- * Whether every host writes the number as `String` does. Host: ioredis 6 writes integers beyond 2^53 in all their
- * digits, earlier ones and iovalkey as `1e+21` (`built/utils/index.js`, `toArg`).
+ * Whether every host writes the number like `String`. Host: ioredis 6 writes integers beyond 2^53 with all digits,
+ * earlier versions and iovalkey as `1e+21` (`built/utils/index.js`, `toArg`).
  */
 export function isPlainNumber(value: number): boolean {
   return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
@@ -148,10 +148,10 @@ export function isAscii(text: string): boolean {
   return Buffer.byteLength(text) === text.length;
 }
 
-/** Above this many characters text is not joined any more: V8's longest string has 2^29. */
+/** Longer text is not joined, because V8's longest string has 2^29 characters. */
 const JOINED_TEXT = 512 * 1024;
 
-/** Appends a request to others, its first text joined to their last; large parts stay apart. */
+/** Appends a request to others, and joins its first text to their last one. Large parts stay separate. */
 export function appendParts<T>(parts: (T | Part)[], encoded: readonly Part[]): (T | Part)[] {
   const [first] = encoded;
   const last = parts.length - 1;

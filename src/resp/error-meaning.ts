@@ -1,10 +1,10 @@
 /**
- * What an error reply says about the next command of its kind on the same connection:
+ * The meaning of an error reply for similar commands on the same connection:
  *
- * - `passing`: the server answers nothing of the kind now, and will again;
- * - `moved`: this server does not have the data, or no longer has its role;
- * - `forbidden`: this user may not;
- * - `other`: it is about this command, its arguments or its key. To repeat it is useless.
+ * - `passing`: the server refuses them temporarily;
+ * - `moved`: this server does not have the data, or has lost its role;
+ * - `forbidden`: the user has no permission;
+ * - `other`: the error is about this command, its arguments or its key, so repeating it is useless.
  */
 export type ErrorMeaning = 'passing' | 'moved' | 'forbidden' | 'other';
 
@@ -14,7 +14,7 @@ const MEANINGS: readonly (readonly [ErrorMeaning, RegExp])[] = [
   ['forbidden', /^(?:NOPERM|NOAUTH)\b/],
 ];
 
-/** Characters of an error reply that are enough to tell. */
+/** The number of characters of an error reply that determine its meaning. */
 export const MEANING_LENGTH = 12;
 
 /** @param message - an error reply without its minus, or its first `MEANING_LENGTH` characters. */

@@ -1,21 +1,21 @@
 const LF = 10;
-/** Characters that are kept of a line: as many as `+QUEUED` has. */
+/** The number of characters kept of a line: the length of `+QUEUED`. */
 const LINE_KEPT = 7;
 
-/** Splits bytes into lines, of which some may be cut by the end of a chunk. */
+/** Splits bytes into lines, which may continue in the next chunk. */
 export class LineByLine {
   #beginning = '';
 
   /** Whether the last chunk ended within a line. */
-  get isAmidLine(): boolean {
+  get isWithinLine(): boolean {
     return this.#beginning !== '';
   }
 
   /**
    * Calls `each` with the lines of a chunk, until it returns true.
    *
-   * @param each - gets a line, or its part in this chunk, and the line's first characters.
-   * @returns the position behind the last line that it was given.
+   * @param each - receives a line, or its part in this chunk, and the first characters of the line.
+   * @returns the end of the last line passed to `each`.
    */
   read(chunk: Buffer, each: (line: Buffer, beginning: string) => boolean): number {
     let position = 0;

@@ -1,6 +1,6 @@
 /**
- * Finds where replies end without decoding them, over any number of chunks: one counter of outstanding elements, one
- * of bytes to skip, and the line that is being read. It keeps no bytes.
+ * Finds the ends of replies over any number of chunks, without decoding them or keeping bytes: by a counter of
+ * outstanding elements, one of bytes to skip, and the state of the current line.
  *
  * RESP: https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
@@ -12,7 +12,7 @@ const ZERO = 48;
 
 type LineKind = 'text' | 'empty' | 'letter' | 'bulk' | 'elements' | 'pairs';
 
-/** The meaning of the line after each type byte. No other byte starts a reply. */
+/** The kind of line after each type byte. No other byte starts a reply. */
 const LINE_KINDS: Readonly<Record<string, LineKind>> = {
   '+': 'text',
   '-': 'text',
@@ -34,19 +34,19 @@ const KIND_OF_BYTE: readonly (LineKind | undefined)[] = Array.from(
   (_, byte) => LINE_KINDS[String.fromCharCode(byte)],
 );
 
-/** Larger than every limit below, so that a line of digits cannot be endless. */
+/** Larger than every limit below. Prevents an endless line of digits. */
 const MAX_LENGTH = 2 ** 40;
 const MAX_LENGTH_DIGITS = 64;
 
 /** Limits of a reply. Hosts have none: they allocate what headers announce, and recurse as deeply as replies nest. */
 export const REPLY_LIMITS = {
-  /** Bytes of one bulk string: Redis's own default (`proto-max-bulk-len`), and about the longest string of Node. */
+  /** Bytes of one bulk string: Redis's own default (`proto-max-bulk-len`), and about Node's longest string. */
   bulkBytes: 512 * 1024 * 1024,
-  /** Bytes of a line that is no length: simple strings and errors. */
+  /** Bytes of a line that is not a length: simple strings and errors. */
   lineBytes: 1024 * 1024,
-  /** Elements that were announced in one reply and have not come yet. */
+  /** Elements announced in one reply that have not arrived yet. */
   elements: 2 ** 25,
-  /** Aggregates within each other. */
+  /** Nested aggregates. */
   depth: 512,
 } as const;
 
@@ -55,21 +55,21 @@ type ScanResult = 'whole' | 'more' | 'malformed' | 'oversized';
 export class ReplyScanner {
   /** The end of the last reply in its chunk, if it was `'whole'`. */
   end = 0;
-  /** The part of an `'oversized'` reply that was too large, for the error message. */
+  /** The part of an `'oversized'` reply that is too large, for the error message. */
   excess = '';
-  /** Number of missing elements, in all open aggregates; 0 between two replies. */
+  /** The number of missing elements in all open aggregates; 0 between two replies. */
   outstanding = 0;
-  /** Number of missing elements per open aggregate, the innermost last; the first one is for the reply itself. */
+  /** The number of missing elements per open aggregate, the innermost last; the first is for the reply itself. */
   readonly #remaining: number[] = [0];
   #skip = 0;
   #line: LineKind | undefined;
-  /** The length read so far of a line that states one; -1 once a minus was seen. */
+  /** The length read so far, if the line states one; -1 after a minus. */
   #length = 0;
-  /** Characters of the line so far. */
+  /** The number of characters of the line so far. */
   #lineLength = 0;
   #afterCr = false;
 
-  /** Scans one reply from `position`, or continues the one that began in an earlier chunk. */
+  /** Scans one reply from `position`, or continues one from an earlier chunk. */
   scan(chunk: Uint8Array, position: number): ScanResult {
     let cursor = position;
     if (this.outstanding === 0) {
@@ -102,7 +102,7 @@ export class ReplyScanner {
     return 'whole';
   }
 
-  /** Continues a line; returns the end of the read part, or -1 for an error. After its end, `#line` is undefined. */
+  /** Continues a line; returns the position reached, or -1 for an error. At the line's end, clears `#line`. */
   #readLine(chunk: Uint8Array, from: number): number {
     let cursor = from;
     const kind = this.#line;
@@ -135,7 +135,7 @@ export class ReplyScanner {
   }
 
   #addToLength(byte: number): boolean {
-    // Leading zeros do not change a length, but they must not be endless.
+    // Leading zeros do not change a length, but their number must be limited.
     if (this.#lineLength > MAX_LENGTH_DIGITS) return this.#exceed(`a length of more than ${MAX_LENGTH_DIGITS} digits`);
     if (this.#line === 'letter') return true;
     if (this.#line === 'empty') return false;
@@ -150,7 +150,7 @@ export class ReplyScanner {
     return this.#length <= MAX_LENGTH || this.#exceed(`a length of more than ${MAX_LENGTH}`);
   }
 
-  /** Notes the excess; returns false, so that callers stop. */
+  /** Records the excess; returns false, so that callers stop. */
   #exceed(excess: string): false {
     this.excess = excess;
     return false;
@@ -161,7 +161,7 @@ export class ReplyScanner {
     const remaining = this.#remaining;
     let last = remaining.length - 1;
     remaining[last] = (remaining[last] as number) - 1;
-    // The aggregate that has got its last element is an element of the one around it.
+    // A complete aggregate is an element of the one around it.
     while (last > 0 && remaining[last] === 0) {
       remaining.pop();
       last -= 1;
@@ -185,7 +185,7 @@ export class ReplyScanner {
     return true;
   }
 
-  /** Applies the finished line; false if it makes no sense, or exceeds a limit. */
+  /** Applies a complete line; returns false if it is malformed, or exceeds a limit. */
   #endOfLine(): boolean {
     const kind = this.#line;
     const length = this.#length;

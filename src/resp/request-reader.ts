@@ -1,25 +1,25 @@
 const CR = 13;
-/** Characters of a command that are read first; a longer one is read in full only if more of it is asked for. */
+/** The number of characters read first. The rest of a longer command is read only on demand. */
 const HEAD = 512;
 
 /**
- * Reads the commands in request bytes one after the other.
+ * Reads the commands in request bytes in turn.
  *
  * RESP: a request is an array of bulk strings (https://redis.io/docs/latest/develop/reference/protocol-spec).
  */
 export class RequestReader {
-  /** Number of arguments of the last read command, its name included. */
+  /** The number of arguments of the current command, including its name. */
   count = 0;
-  /** Whether bytes were met that are no command, as inline commands. */
+  /** Whether it has found bytes that are not a command in RESP, such as inline commands. */
   malformed = false;
   #bytes: Buffer;
   #position = 0;
-  /** Where each argument of the command starts and ends, as far as they were read. */
+  /** The start and end of each argument read so far. */
   readonly #bounds: number[] = [];
-  /** Text of which only the beginning may be in `#bytes`. */
+  /** The whole text, if only its beginning is in `#bytes`. */
   #text: string | undefined;
 
-  /** @param single - whether it is one command: then no more of it is read than is asked for. */
+  /** @param single - whether it is a single command, which is read only as far as needed. */
   constructor(
     data: string | Uint8Array,
     readonly single: boolean,
@@ -31,7 +31,7 @@ export class RequestReader {
     }
   }
 
-  /** Goes to the next command; false if there is none. */
+  /** Advances to the next command; returns false if there is none. */
   next(): boolean {
     const started = this.count > 0;
     if ((started && this.single) || this.malformed || this.#position >= this.#bytes.length) return false;
@@ -41,13 +41,13 @@ export class RequestReader {
     return !this.malformed;
   }
 
-  /** An argument of the last read command, as UTF-8; the first is its name. Empty if there is no such argument. */
+  /** An argument of the current command, as UTF-8; the first is its name. Empty if there is no such argument. */
   text(index: number): string {
     if (!this.#readArguments(index + 1)) return '';
     return this.#bytes.utf8Slice(this.#bounds[2 * index] as number, this.#bounds[2 * index + 1] as number);
   }
 
-  /** Finds the first `count` arguments of the command; false if there are fewer. */
+  /** Finds the first `count` arguments of the command; returns false if there are fewer. */
   #readArguments(count: number): boolean {
     if (count > this.count) return false;
     while (this.#bounds.length < 2 * count) {

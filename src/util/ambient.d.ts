@@ -1,6 +1,6 @@
 /**
- * Node's Buffer has these on its prototype; its types do not say so. They skip the check of the encoding in `toString`.
- * Other run times want both bounds (Cloudflare's workerd).
+ * Methods of Node's Buffer that its types omit. They skip the check of the encoding in `toString`. Other run times
+ * require both bounds (Cloudflare's workerd).
  */
 interface Buffer {
   latin1Slice(start: number, end: number): string;

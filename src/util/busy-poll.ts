@@ -1,55 +1,55 @@
 import { now, setImmediate } from './clock.js';
 
-/** Plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
+/** Plain ioredis spends 8 to 12 µs on each command of a small turn. */
 const WINDOW_MS_PER_COMMAND = 0.008;
-const LONGEST_WINDOW_MS = 0.1;
-/** The smallest turn that opens a window: with fewer commands it costs CPU for nothing at a fixed rate of arrivals. */
-const FEWEST_COMMANDS = 3;
-/** The first reply after nothing was pending: one that takes longer is from another machine, or from a busy server. */
+const MAX_WINDOW_MS = 0.1;
+/** The smallest turn that is polled: with fewer commands, polling wastes CPU at a fixed rate of arrivals. */
+const MIN_COMMANDS = 3;
+/** If the first reply on an idle connection takes longer, the server is on another machine, or busy. */
 const FAR_MS = 0.12;
-/** A server executes what it has read, up to 16 KiB, before it writes the first reply. */
+/** A server executes all that it has read, up to 16 KiB, before it writes the first reply. */
 const EXECUTED_MS_PER_COMMAND = 0.0003;
-const MOST_EXECUTED = 256;
+const MAX_EXECUTED = 256;
 /** A blocking command counts as this many milliseconds. */
-const LONGEST_REPLY_MS = 10;
-const SHORTEST_REPLY_MS = 0.001;
-const MOST_SKIPPED_TURNS = 1024;
-/** Turns per look at the counter of the kernel, which takes 3 µs. */
-const TURNS_PER_LOOK = 64;
+const MAX_REPLY_MS = 10;
+const MIN_REPLY_MS = 0.001;
+const MAX_SKIPPED_TURNS = 1024;
+/** Turns between two reads of the kernel's counter, which take 3 µs. */
+const TURNS_PER_CHECK = 64;
 
-/** Turns after which it looked for the replies, and those of them for which one came in that time. */
+/** Turns that were polled, and those of them for which a reply arrived meanwhile. */
 export interface PollCounters {
   polledTurns: number;
   polledTurnsAnswered: number;
 }
 
 /**
- * Looks for replies again and again for a short time, instead of waiting for them: while the loop has immediates, it
- * asks the kernel for events and goes on ("busy polling").
+ * Busy polling: for a short time, polls for replies instead of sleeping until they arrive. While the event loop has
+ * immediates, it asks the kernel for events without waiting.
  *
- * A thread that waits gives its processor up. In most virtual machines that processor halts, and to wake it takes 20 to
- * 40 µs, as long as a server on the same machine needs for tens of commands. Plain ioredis is busy with its writes for
- * so long that it seldom sleeps before the replies; a client that takes less CPU would sleep, and be slower.
+ * A thread that sleeps gives up its processor. In most virtual machines that processor halts, and waking it takes 20 to
+ * 40 µs, in which a server on the same machine executes tens of commands. Plain ioredis is busy with its writes for so
+ * long that it rarely sleeps before the replies. A client that uses less CPU would sleep, and be slower.
  *
- * The rule: **after a turn of three commands or more, the loop looks for their replies for 8 µs per command, at most
- * 100 µs**, no longer than a plain client would have been busy with them. Not where the first reply to an idle wire
- * takes longer than 0.12 ms, not where this thread is often preempted, and after each window without a reply twice as
- * many turns pass without one.
+ * The rule: **after a turn of three commands or more, poll for their replies for 8 µs per command, at most 100 µs**, no
+ * longer than a plain client would have been busy with them. Do not poll if the first reply on an idle connection takes
+ * longer than 0.12 ms, or if this thread is often preempted. After each window without a reply, skip twice as many
+ * turns as before.
  */
 export class BusyPoll {
   #polling = false;
   #untilMs = 0;
-  /** Turns whose window is open and had no reply yet. */
+  /** Turns in the open window that have had no reply yet. */
   #unanswered = 0;
   #answered = false;
-  /** Turns to pass before the next window, and as many as passed before the last one. */
+  /** Turns to skip before the next window, and turns skipped before the last one. */
   #toSkip = 0;
   #skipped = 0;
-  /** When this turn was sent and executed, if nothing awaited its reply before; cleared by the first reply. */
+  /** When this turn was sent and executed, if it was sent on an idle connection; cleared by the first reply. */
   #sentAtMs: number | undefined;
-  /** How long the first reply to an idle wire takes: falls at once, rises by sixteenths. 0 until there was one. */
+  /** The time to the first reply on an idle connection: falls at once, rises by sixteenths. 0 before the first one. */
   #replyMs = 0;
-  /** Whether the server is known to be near. */
+  /** Whether the server has been found to be near. */
   isNear = false;
   #isPreempted = false;
 
@@ -57,13 +57,13 @@ export class BusyPoll {
     /** The option `busyPoll`. */
     readonly setting: boolean,
     readonly counters: PollCounters,
-    /** Commands on the wire that await their reply. */
+    /** The number of commands on the wire that await their reply. */
     readonly awaiting: () => number,
     readonly isPreempted: () => boolean = thisThreadIsPreempted,
     readonly clock: () => number = now,
   ) {}
 
-  /** Whether the rule holds for a server that is known to be near. */
+  /** Whether turns are polled, and the server is near. */
   get polls(): boolean {
     return this.setting && this.isNear && !this.#isPreempted;
   }
@@ -71,14 +71,14 @@ export class BusyPoll {
   /**
    * A turn of the event loop was sent.
    *
-   * @param commands - in all its batches.
-   * @param alone - whether nothing awaited its reply when the first of them was added.
+   * @param commands - the number of commands in all its batches.
+   * @param alone - whether no command awaited its reply when the first of them was added.
    */
   turnSent(commands: number, alone: boolean): void {
     if (commands === 0) return;
     const startedAtMs = this.clock();
-    if (alone) this.#sentAtMs = startedAtMs + Math.min(commands, MOST_EXECUTED) * EXECUTED_MS_PER_COMMAND;
-    if (!this.setting || commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS) return;
+    if (alone) this.#sentAtMs = startedAtMs + Math.min(commands, MAX_EXECUTED) * EXECUTED_MS_PER_COMMAND;
+    if (!this.setting || commands < MIN_COMMANDS || this.#replyMs > FAR_MS) return;
     this.#isPreempted = this.isPreempted();
     if (this.#isPreempted) return;
     if (this.#toSkip > 0) {
@@ -87,11 +87,11 @@ export class BusyPoll {
     }
     this.counters.polledTurns += 1;
     this.#unanswered += 1;
-    this.#untilMs = startedAtMs + Math.min(commands * WINDOW_MS_PER_COMMAND, LONGEST_WINDOW_MS);
+    this.#untilMs = startedAtMs + Math.min(commands * WINDOW_MS_PER_COMMAND, MAX_WINDOW_MS);
     if (this.#polling) return;
     this.#polling = true;
     this.#answered = false;
-    setImmediate(this.#look);
+    setImmediate(this.#poll);
   }
 
   repliesCame(): void {
@@ -101,27 +101,27 @@ export class BusyPoll {
       this.#unanswered = 0;
     }
     if (this.#sentAtMs === undefined) return;
-    const tookMs = Math.min(Math.max(this.clock() - this.#sentAtMs, SHORTEST_REPLY_MS), LONGEST_REPLY_MS);
+    const tookMs = Math.min(Math.max(this.clock() - this.#sentAtMs, MIN_REPLY_MS), MAX_REPLY_MS);
     this.#sentAtMs = undefined;
-    const risesMs = (tookMs - this.#replyMs) / 16;
-    this.#replyMs = this.#replyMs === 0 || risesMs < 0 ? tookMs : this.#replyMs + risesMs;
+    const riseMs = (tookMs - this.#replyMs) / 16;
+    this.#replyMs = this.#replyMs === 0 || riseMs < 0 ? tookMs : this.#replyMs + riseMs;
     this.isNear = this.#replyMs <= FAR_MS;
   }
 
-  readonly #look = (): void => {
+  readonly #poll = (): void => {
     this.#polling = this.awaiting() > 0 && this.clock() < this.#untilMs;
-    if (this.#polling) return void setImmediate(this.#look);
+    if (this.#polling) return void setImmediate(this.#poll);
     this.#unanswered = 0;
-    this.#skipped = this.#answered ? 0 : Math.min(2 * this.#skipped + 1, MOST_SKIPPED_TURNS);
+    this.#skipped = this.#answered ? 0 : Math.min(2 * this.#skipped + 1, MAX_SKIPPED_TURNS);
     this.#toSkip = this.#skipped;
   };
 }
 
 /**
- * Makes what tells, asked after each turn, whether this process, its other threads included, was often preempted
- * lately.
+ * Returns a function that reports whether this process, including its other threads, was often preempted lately. Call
+ * it after each turn.
  *
- * @param switches - involuntary context switches so far; undefined where the system does not count them.
+ * @param switches - involuntary context switches so far; undefined if the system does not count them.
  */
 export function preemptionBy(switches: () => number | undefined): () => boolean {
   let turns = 0;
@@ -129,14 +129,14 @@ export function preemptionBy(switches: () => number | undefined): () => boolean 
   let isFrequent = false;
   return () => {
     turns += 1;
-    if (turns < TURNS_PER_LOOK) return isFrequent;
+    if (turns < TURNS_PER_CHECK) return isFrequent;
     turns = 0;
     const present = switches() ?? 0;
-    isFrequent = before !== undefined && present - before > TURNS_PER_LOOK / 4;
+    isFrequent = before !== undefined && present - before > TURNS_PER_CHECK / 4;
     before = present;
     return isFrequent;
   };
 }
 
-/** Tells for all connections of a thread. Deno has no `resourceUsage`. */
+/** Shared by all connections of a thread. Deno has no `resourceUsage`. */
 const thisThreadIsPreempted = preemptionBy(() => process.resourceUsage?.().involuntaryContextSwitches);

@@ -1,13 +1,13 @@
 import { setTimeout as nodeTimeout, now, setImmediate } from './clock.js';
 
-/** A deadline takes commands for this long, in milliseconds: Node's timers count whole ones. */
+/** A deadline accepts commands for this long, in milliseconds: Node's timers count whole ones. */
 const OPEN_MS = 1;
-/** A timer that fires so much later than it should was held up, in milliseconds. */
+/** A timer that is later than this, in milliseconds, was delayed by a blocked event loop. */
 const LATE_MS = 2;
-/** The deadline of an entry that has settled, maybe before its reply has come. */
+/** The deadline of a settled entry, whose reply may still be to come. */
 export const SETTLED: Timed['deadline'] = { settled: () => {} };
 
-/** An entry, which can time out. It tells its deadline when it has settled, which then is `SETTLED`. */
+/** An entry that can time out. When it settles, it notifies its deadline, which it replaces by `SETTLED`. */
 export interface Timed {
   deadline: Pick<Deadline, 'settled'> | undefined;
   timedOut(error: unknown): void;
@@ -18,7 +18,7 @@ export function timedOut(): Error {
   return new Error('Command timed out');
 }
 
-/** `commandTimeout` for fast commands: one timer for those of a millisecond that have the same timeout. */
+/** `commandTimeout` for fast commands: one timer for the commands of a millisecond that have the same timeout. */
 export class Deadlines {
   #last: Deadline | undefined;
 
@@ -34,16 +34,16 @@ export class Deadlines {
   }
 }
 
-/** Timers, of all connections, that were held up and wait until replies have been read. */
+/** The number of delayed timers, on all connections, that wait until replies have been read. */
 let late = 0;
 
 /** Milliseconds of a fake clock, which a test may advance at any time; 0 if `setTimeout` is Node's. */
 const fakeNow = (): number => (setTimeout === nodeTimeout ? 0 : Date.now());
 
 /**
- * A timer, and the entries that it times out, wherever they are sent, or sent again. Host: each command's time begins
- * when it is issued, and user code may run for long between two commands of a turn. So a deadline takes entries for a
- * millisecond.
+ * A timer, and the entries that it times out, even if they are sent again on another connection. Host: a command's time
+ * begins when it is issued, and user code may run for long between two commands of a turn. So a deadline accepts
+ * entries only for a millisecond.
  */
 export class Deadline {
   #entries: Timed[] = [];
@@ -53,12 +53,12 @@ export class Deadline {
   /** The timer; undefined once it has fired, or was cleared. */
   #timer: NodeJS.Timeout | undefined;
   readonly #clock = setTimeout;
-  /** Whether it is about to be cleared, unless a command is added until then. */
+  /** Whether it will be cleared at the end of the turn, unless a command is added before. */
   #clearing = false;
 
   constructor(readonly ms: number) {
-    // An exception to `clock.ts`: the present global, as in ioredis's `Command#setTimeout`. So a test that
-    // advances a fake clock to see a command time out sees it here too.
+    // The current global, as in ioredis's `Command#setTimeout`: an exception to `clock.ts`. So a test that advances a
+    // fake clock sees commands time out.
     this.#timer = setTimeout(() => this.#fire(), ms);
   }
 
@@ -68,7 +68,7 @@ export class Deadline {
     this.#unsettled += 1;
   }
 
-  /** Whether a command that is issued now, with a timeout of `ms`, may be added. */
+  /** Whether a command issued now, with a timeout of `ms`, may be added. */
   isOpenFor(ms: number): boolean {
     if (this.ms !== ms || this.#timer === undefined || this.#clock !== setTimeout) return false;
     return now() - this.#startedAt < OPEN_MS && fakeNow() === this.#fakeStartedAt;
@@ -80,7 +80,7 @@ export class Deadline {
     if (this.#unsettled > 0) return;
     this.#entries = [];
     if (this.#clearing) return;
-    // Later: the next command is likely to join it. To make and to clear timers costs the most here.
+    // Deferred: the next command will probably join it, and timers are expensive to create and clear.
     this.#clearing = true;
     setImmediate(() => {
       this.#clearing = false;
@@ -93,9 +93,9 @@ export class Deadline {
   #fire(): void {
     const isLate = now() - this.#startedAt > this.ms + LATE_MS;
     this.#timer = undefined;
-    // The loop was blocked: replies may have come that it has not read yet. Our writes are up to a turn later than
-    // those of a plain client, so more of their replies would find it blocked. A fake clock is just turned.
-    // Ordering: a timer that is less late does not overtake those that wait.
+    // The event loop was blocked, so replies may have arrived that it has not read. This affects us more than a plain
+    // client, because our writes are up to a turn later. A fake clock cannot be late. Ordering: a less delayed timer
+    // must not overtake those that wait.
     if (this.#clock !== nodeTimeout || (late === 0 && !isLate)) {
       this.#expire();
       return;
@@ -108,8 +108,8 @@ export class Deadline {
   }
 
   /**
-   * The entries stay in their queues: late replies are matched with them and dropped, so that the next caller does not
-   * get them (invariant 3).
+   * The entries stay in their queues, where late replies are matched with them and dropped, so that no other caller
+   * gets those (invariant 3).
    */
   #expire(): void {
     for (const entry of this.#entries) if (entry.deadline === this) entry.timedOut(timedOut());

@@ -3,11 +3,11 @@ import type { Duplex } from 'node:stream';
 type Method = 'end' | 'destroy' | 'cork';
 
 /**
- * Puts hooks in front of a stream's own methods.
+ * Hooks a stream's methods.
  *
- * @param write - is called instead of the stream's own.
- * @param before - is called before each of `methods`.
- * @returns a function that leaves the stream as it was found.
+ * @param write - called instead of the stream's own.
+ * @param before - called before each of `methods`.
+ * @returns a function that restores the stream.
  */
 export function hookStream<M extends Method = 'end' | 'destroy'>(
   stream: Duplex,
@@ -27,7 +27,7 @@ export function hookStream<M extends Method = 'end' | 'destroy'>(
     const found = Object.getOwnPropertyDescriptor(stream, method);
     Object.defineProperty(stream, method, { value, writable: true, configurable: true });
     return () => {
-      // Other code may have put a hook in front of ours. It calls ours, which then only passes on.
+      // Another hook over ours calls it, so ours has to stay, and then only passes calls on.
       if (Object.getOwnPropertyDescriptor(stream, method)?.value !== value) return;
       if (found !== undefined) Object.defineProperty(stream, method, found);
       else Reflect.deleteProperty(stream, method);

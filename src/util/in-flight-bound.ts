@@ -1,22 +1,21 @@
-/** A bound doubles after this many times as many replies: long enough not to lose connections again and again. */
+/** A bound doubles after this many times as many replies, so that connections are not lost again and again. */
 const REPLIES_BEFORE_GROWTH = 16;
 
 /**
- * How many commands of a client may be unanswered on the wire: `maxInFlight`, or fewer for a while.
+ * The number of a client's commands that may be unanswered on the wire: `maxInFlight`, or temporarily fewer.
  *
- * Redis runs all commands that it has read before it writes their replies, and closes a connection when these exceed
- * `client-output-buffer-limit`. If all of them are sent again at once, the next connection ends at the same place, and
- * so on: nobody ever gets a reply. So connections that are lost in a row without a reply quarter what is sent
- * at once, from the second one on, and replies let it grow again. The first may have been lost for any reason: all is
- * sent again at once, as by a plain client. For a Cluster the first one counts, too: it gives a command up after 16
- * attempts.
+ * Redis executes all commands that it has read before it writes their replies, and closes a connection whose replies
+ * exceed `client-output-buffer-limit`. If all commands were sent again at once, every further connection would end
+ * likewise, without any reply. So each connection lost without a reply quarters the bound, from the second in a row on,
+ * and replies let it grow again. The first may have been lost for any reason, so all commands are sent again at once,
+ * as by a plain client. With a Cluster the first counts, too, because a Cluster abandons a command after 16 attempts.
  */
 export class InFlightBound {
   current: number;
   #replies = 0;
   #lostInARow = 0;
 
-  /** @param patience - connections in a row that may be lost without a reply. */
+  /** @param patience - the connections in a row that may be lost without a reply. */
   constructor(
     readonly maxInFlight: number,
     readonly patience: number,
@@ -27,7 +26,7 @@ export class InFlightBound {
   /**
    * A connection was lost, not closed by the client.
    *
-   * @param hasAnswered - whether anything has come since it was ready.
+   * @param hasAnswered - whether it has received anything since it was ready.
    */
   lost(inFlight: number, hasAnswered: boolean): void {
     this.#lostInARow = inFlight > 1 && !hasAnswered ? this.#lostInARow + 1 : 0;
@@ -36,7 +35,7 @@ export class InFlightBound {
     this.#replies = 0;
   }
 
-  /** Replies have come while commands wait for room. */
+  /** Replies have arrived while commands wait in the backlog. */
   repliesCame(replies: number): void {
     if (this.current === this.maxInFlight) return;
     this.#replies += replies;

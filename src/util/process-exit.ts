@@ -1,24 +1,23 @@
 import { processWide } from './process-wide.js';
 
 /**
- * Functions to call at exit, shared by all loaded copies of the package, so that an unused copy can be collected. The
- * array is in a `Set` for Jest's sake. It is not the `Set`: what one was made of before it grew keeps each connection
- * that has ended until a full collection.
+ * Functions to call at exit, shared by all loaded copies of the package, so that an unused copy can be collected. An
+ * array, because the tables that a growing `Set` has discarded keep ended connections alive until a full collection;
+ * inside a `Set`, see `processWide`.
  */
 const [drains = []] = processWide('drains-at-exit', () => new Set<(() => void)[]>([[]]));
-/** The listener of the copy that was first: none or one. */
+/** At most one: the listener of the first copy. */
 const listeners = processWide('exit-listeners', () => new Set<() => void>());
-/** True once the process emits `exit`: what is not sent now is never sent. */
+/** True as soon as the process emits `exit`. Later is too late to send. */
 export let exiting = false;
 
 /**
- * A process that exits sends every command it has issued, as a plain client would have done by then: pending bytes of
- * each connection are written when the process emits `exit`, and commands issued by listeners of `exit` at once.
+ * An exiting process sends every command it has issued, as a plain client would have done already: it writes the
+ * pending bytes of each connection at `exit`, and commands issued by listeners of `exit` at once.
  *
- * There is one listener, whichever number of copies of this package are loaded, and none while there are no
- * connections.
+ * There is one listener for any number of loaded copies of this package, and none while there are no connections.
  *
- * @param send - sends those of one connection at exit, until the returned function is called.
+ * @param send - sends the pending bytes of one connection. Called at exit, unless the returned function was called.
  */
 export function drainAtExit(send: () => void): () => void {
   const drain = () => {
@@ -29,7 +28,7 @@ export function drainAtExit(send: () => void): () => void {
   if (!listens()) {
     listeners.clear();
     listeners.add(drainAll);
-    // In front of others: if one throws, those behind it are not called.
+    // First, because a listener that throws prevents later ones.
     process.prependListener('exit', drainAll);
   }
   return () => {

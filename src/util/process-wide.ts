@@ -1,10 +1,10 @@
 /**
- * The one value of this name in the process, shared by all copies of this package that are loaded: from a bundle, from
- * `node_modules`, of another version.
+ * The value of this name in the process, shared by all loaded copies of this package: in a bundle, in `node_modules`,
+ * of another version.
  *
- * @param create - gives what has no properties: Jest takes properties away from what hangs on the global when a test
- *   file has ended, and connections end later.
- * @param name - also stands for the shape of the value: when the shape changes, use another name.
+ * @param create - returns an object without properties: at the end of a test file, Jest deletes the properties of
+ *   objects on the global, and connections end later.
+ * @param name - identifies the shape of the value, too: use another name when the shape changes.
  */
 export function processWide<T extends Set<never> | WeakSet<never> | Map<never, unknown> | WeakMap<never, unknown>>(
   name: string,

@@ -1,9 +1,9 @@
 type NodeCallback = (error: unknown, value?: unknown) => void;
 
 /**
- * Calls `callback`, if it is a function, when the promise settles. Host: `standard-as-callback`, called in
- * `Command#initPromise` and `Script#execute`; an error that the callback throws surfaces in a separate timer, of the
- * present global as in the host: an exception to `clock.ts`.
+ * Calls `callback`, if it is a function, when the promise settles. Host: like `standard-as-callback` in
+ * `Command#initPromise` and `Script#execute`. An error that the callback throws surfaces in a timer of the current
+ * global, as in the host: an exception to `clock.ts`.
  */
 export function asCallback(promise: Promise<unknown>, callback: unknown): void {
   if (typeof callback !== 'function') return;
@@ -14,7 +14,7 @@ export function asCallback(promise: Promise<unknown>, callback: unknown): void {
   );
 }
 
-/** The promise of a call that is not sent, whose callback gets the error, too. */
+/** The promise of a call that is not sent. The callback gets the error, too. */
 export function rejectedWith(error: unknown, callback: unknown): Promise<never> {
   const promise = Promise.reject(error);
   asCallback(promise, callback);
@@ -31,11 +31,11 @@ function call(callback: () => void): void {
   }
 }
 
-/** What settles the promise that was made last with `keepSettlers`; to be read before another one is made. */
+/** The settlers of the last promise made with `keepSettlers`. Read them before the next one is made. */
 export let lastResolve: (value: unknown) => void;
 export let lastReject: (error: unknown) => void;
 
-/** One executor for all promises: it saves a closure for each. */
+/** An executor shared by all promises, which saves a closure for each. */
 export function keepSettlers(resolve: typeof lastResolve, reject: typeof lastReject): void {
   lastResolve = resolve;
   lastReject = reject;

@@ -1,6 +1,6 @@
 import { nextTick, setImmediate } from './clock.js';
 
-/** Takes the function that flushes the batch and calls it once, later. */
+/** Receives the function that flushes the batch, and calls it once, later. */
 export type ScheduleFunction = (flush: () => void) => void;
 
 /**
@@ -12,7 +12,7 @@ export type ScheduleFunction = (flush: () => void) => void;
  */
 export type Schedule = 'immediate' | 'tick' | ScheduleFunction;
 
-/** Decides when a flush runs. It runs no user code when it is called: a command is being sent then. */
+/** Decides when a flush runs. Must not run user code when called, because a command is being sent. */
 export interface BatchSchedule {
   (flush: () => void): void;
   /** The batch of this flush was lost with its connection. */
@@ -22,8 +22,8 @@ export interface BatchSchedule {
 const groups = new WeakMap<ScheduleFunction, BatchSchedule>();
 
 /**
- * The function behind a schedule. A user function serves the batches of all clients that have it in their options: a
- * Cluster's nodes, a client and its duplicates.
+ * The function for a schedule. A user function serves all clients that have it in their options, such as a Cluster's
+ * nodes, or a client and its duplicates.
  */
 export function scheduleFunction(schedule: Schedule): BatchSchedule {
   if (schedule === 'immediate') return setImmediate;
@@ -34,13 +34,13 @@ export function scheduleFunction(schedule: Schedule): BatchSchedule {
 }
 
 /**
- * A user function may be a debounce, which drops every flush except the last one, or a throttle, which drops every
- * flush except the first. So each flush sends all open batches of the group, also one whose own batch was sent with
- * others, or lost with its connection: a batch may be sent sooner than the function says, and never later. If the
- * function throws, the batches are not lost: they are flushed at once.
+ * A user function may be a debounce, which drops all flushes but the last, or a throttle, which drops all but the
+ * first. So each flush sends all open batches of the group, even if its own batch was sent with others, or lost with
+ * its connection. A batch may be sent earlier than the function decides, but never later. If the function throws, all
+ * batches are flushed at once.
  */
 function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
-  /** The functions that flush the batches that wait. */
+  /** The functions that flush the waiting batches. */
   const open = new Set<() => void>();
   const flushOpen = () => {
     for (const flush of [...open]) {

@@ -1,8 +1,8 @@
 /**
- * A deep copy of a reply: a change to one does not show in the other. Objects that are neither arrays nor plain are not
- * copied, except Buffers: no decoder makes them, and only the code that made them could copy them.
+ * A deep copy of a reply. Of objects that are neither arrays nor plain, only Buffers are copied: no decoder creates
+ * others, and only the code that did could copy them.
  *
- * @param copyOther - gives the copy of such an object.
+ * @param copyOther - returns the copy of such an object.
  */
 export function deepCopy(value: unknown, copyOther: (value: object) => object = copyIfBuffer): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -11,7 +11,7 @@ export function deepCopy(value: unknown, copyOther: (value: object) => object = 
   const copy: Record<string, unknown> = {};
   for (const [name, element] of Object.entries(value)) {
     const own = deepCopy(element, copyOther);
-    // A map may have the key `__proto__`, which an assignment would not define.
+    // A map may have the key `__proto__`, which assignment would not define.
     if (name !== '__proto__') copy[name] = own;
     else Object.defineProperty(copy, name, { value: own, configurable: true, enumerable: true, writable: true });
   }
@@ -23,8 +23,8 @@ function copyIfBuffer(value: object): object {
 }
 
 /**
- * `values.flat()`: one level of arrays is flattened, holes are left out. V8's own takes 25 times as long for the
- * arguments of a script (1.9 µs for 12; Node 20).
+ * `values.flat()`: flattens one level of arrays, and omits holes. V8's own takes 25 times as long for the arguments of
+ * a script (1.9 µs for 12; Node 20).
  *
  * @param values - without holes.
  */
@@ -36,19 +36,19 @@ export function flatOf(values: readonly unknown[]): unknown[] {
       flat.push(value);
       continue;
     }
-    // A getter may change the length: `flat` reads it once (ECMA-262, FlattenIntoArray).
+    // Read once, like `flat` (ECMA-262, FlattenIntoArray): a getter may change the length.
     const { length } = value;
     for (let index = 0; index < length; index += 1) if (index in value) flat.push(value[index]);
   }
   return flat;
 }
 
-/** Approximate bytes per element of a reply; each is a separate string or number. */
+/** Approximate bytes per element of a reply, which is a separate string or number. */
 const ELEMENT_OVERHEAD = 24;
 /** Approximate bytes of a kept Buffer, without its content. */
 const BUFFER_OVERHEAD = 50;
 
-/** Approximate bytes of a text: V8 takes two per character as soon as one of them is beyond Latin-1. */
+/** Approximate bytes of a text: V8 needs two per character if one of them is beyond Latin-1. */
 export function memoryOf(text: string): number {
   return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
 }
@@ -69,14 +69,14 @@ export function sizeOf(value: unknown): number {
   return bytes;
 }
 
-/** The characters at either end that are hashed: texts of one length that have both alike are taken for one. */
+/** The characters hashed at either end: texts of equal length and equal ends have equal hashes. */
 const HASHED = 64;
 /** FNV's offset basis. */
 const FIRST_HASH = 0x811c9dc5 | 0;
-/** V8: to look a method up on texts of many kinds (joined, cut out, internalized) costs more than to call it. */
+/** V8: looking up a method on texts of many kinds (joined, cut out, internalized) costs more than calling it. */
 const { charCodeAt } = String.prototype;
 
-/** FNV-1a, over pairs of UTF-16 code units: each step waits for the one before. */
+/** FNV-1a over pairs of UTF-16 code units, because each step has to wait for the previous one. */
 export function hashOf(whole: string, start = FIRST_HASH): number {
   const text = whole.length > 2 * HASHED ? whole.slice(0, HASHED) + whole.slice(-HASHED) : whole;
   const { length } = text;
