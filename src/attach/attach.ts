@@ -2,7 +2,7 @@ import { corkOf } from '../cork/cork.js';
 import { environment } from '../environment.js';
 import { CODES, coded, describeType, warnOnce, wrongOption } from '../errors.js';
 import { isHostCluster, speaksResp3 } from '../host/cluster.js';
-import { isTestDouble, missingOfClient } from '../host/probe.js';
+import { firstMissingMember, isTestDouble } from '../host/probe.js';
 import type { HasOptions, HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
@@ -22,7 +22,7 @@ import { CorkAttachment, selectMode } from './cork-attachment.js';
  */
 export function attach(client: unknown, options: ResolvedOptions | false | undefined, isConstructed = false): void {
   if (typeof client !== 'object' || client === null) throw notAClient(client);
-  const missing = missingOfClient(client);
+  const missing = firstMissingMember(client);
   if (missing !== undefined && !isConstructed && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
   if (options !== undefined) releaseProvisional(client);
   if (coalescerOf(client) !== undefined) return;
@@ -44,7 +44,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
 
 /** Coalesces a new client whose code has not asked for it. A later `attach` with options replaces this one. */
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
-  if (missingOfClient(client) !== undefined || coalescerOf(client) !== undefined) return;
+  if (firstMissingMember(client) !== undefined || coalescerOf(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
   // All clients of the process get the same options; a client ignores those that it cannot use.
   const splitKeys = options.splitKeys && isHostCluster(client);

@@ -145,7 +145,7 @@ export class Connection {
     socketTimeout?.received();
     if (!this.open) return;
     // Its replies have taken commands out of the queue.
-    this.replies.lengthDue = undefined;
+    this.replies.expectedQueueLength = undefined;
     this.#hasAnswered ||= this.client.status === 'ready';
     if (gate.waiting > 0) gate.release(batch);
     batch.repliesCame();

@@ -193,7 +193,7 @@ export class CallEntry extends Entry {
     this.settleValue = lastResolve;
     this.settleError = lastReject;
     // Ordering: callers settle in the order of their replies, on the fast path or not.
-    this.promise = context.settlesLate ? promise.finally(noop) : promise;
+    this.promise = context.settlesInFinally ? promise.finally(noop) : promise;
   }
 }
 

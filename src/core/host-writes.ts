@@ -52,7 +52,7 @@ export class HostWriteHook {
     const result = this.#write(data, encoding, callback);
     // Not while replies are read: each takes a command out of the queue, and other code may send in between.
     if (this.connection.open && data.length > 0 && !this.connection.isReading)
-      this.outgoing.replies.lengthDue = this.client.commandQueue.length + 1;
+      this.outgoing.replies.expectedQueueLength = this.client.commandQueue.length + 1;
     return result;
   };
 

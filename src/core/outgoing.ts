@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { CommandVariant } from '../commands/fast-commands.js';
 import type { ClusterRouting } from '../host/cluster.js';
-import { settlesLate } from '../host/command-class.js';
+import { settlesInFinally } from '../host/command-class.js';
 import type { EntryContext } from '../host/command-facade.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
 import { commandTimeoutOf, selectedDatabase } from '../host/state.js';
@@ -110,7 +110,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     this.transaction = transaction;
     this.replies = replies;
     this.admission = admission;
-    this.context = { client, commandClass, settlesLate: settlesLate(commandClass) };
+    this.context = { client, commandClass, settlesInFinally: settlesInFinally(commandClass) };
     this.gate = new InFlightGate(options, inFlightBound, client);
     this.batch = new Batch(this, scheduleFunction(options.schedule), stream.write as Batch['write']);
     this.reads = setup.readsOn(this);
@@ -160,7 +160,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
   /** Ordering: the bytes and the entry are appended in one synchronous step (invariant 1). */
   enqueue(entry: Entry, encoded: Encoded, deadline: Deadline | undefined): void {
     const { client, gate, batch, replies } = this;
-    if (replies.lengthDue !== undefined) this.connection.checkQueue();
+    if (replies.expectedQueueLength !== undefined) this.connection.checkQueue();
     const { begun } = this.transaction;
     const waits = gate.mustWait(1, begun);
     // Whatever can throw does so before the entry is queued.
@@ -190,7 +190,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
    */
   enqueueTogether(items: readonly QueueItem[], encoded: Part[], inTransaction: boolean): void {
     const { client, gate, batch, replies, stats } = this;
-    if (replies.lengthDue !== undefined) this.connection.checkQueue();
+    if (replies.expectedQueueLength !== undefined) this.connection.checkQueue();
     const waits = gate.mustWait(items.length, inTransaction);
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     let fast = 0;

@@ -19,7 +19,7 @@ export class ReplyCount {
    * The length that the host's queue must have once the host has queued what it wrote last; undefined if it has written
    * nothing since the last check.
    */
-  lengthDue: number | undefined;
+  expectedQueueLength: number | undefined;
 
   /**
    * An error if what the host wrote last is not queued: replies would go to the wrong callers (invariants 1 and 3).
@@ -27,8 +27,8 @@ export class ReplyCount {
    * @param more - commands that the host has queued beyond that, and is about to write.
    */
   queueMismatch(queue: HostQueue, more = 0): Error | undefined {
-    const due = this.lengthDue;
-    this.lengthDue = undefined;
+    const due = this.expectedQueueLength;
+    this.expectedQueueLength = undefined;
     if (due === undefined || queue.length === due + more) return undefined;
     return coded(Error, CODES.REPLY, 'the client did not queue what it wrote, the connection is closed');
   }

@@ -153,7 +153,7 @@ export class ReplyReader {
     this.isReading = true;
     this.incoming?.chunkCame();
     try {
-      if (this.replies.lengthDue !== undefined) this.#checkQueue();
+      if (this.replies.expectedQueueLength !== undefined) this.#checkQueue();
       // Ordering: before later replies.
       this.incoming?.deliver();
       this.#read(this.#heldError === undefined ? chunk : Buffer.concat([...this.#takeBack(), chunk]));

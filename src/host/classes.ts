@@ -1,5 +1,5 @@
 import * as ioredis from 'ioredis';
-import { missingOfClient } from './probe.js';
+import { firstMissingMember } from './probe.js';
 
 /**
  * A class of ioredis. Host: before 5.1 `Redis` is the module itself, and no named export of it.
@@ -35,6 +35,6 @@ function isClass(value: unknown): boolean {
 
 /** What a class of this package defines anew is, on an object made by a mock of ioredis, the mock's own. */
 export function keepMockedMethod(client: object, name: string, value: unknown): void {
-  if (missingOfClient(client) === undefined || Object.hasOwn(client, name)) return;
+  if (firstMissingMember(client) === undefined || Object.hasOwn(client, name)) return;
   Object.defineProperty(client, name, { value, writable: true, configurable: true });
 }

@@ -6,7 +6,7 @@ import type { AnyFunction, HostCommand, HostCommandClass } from './types.js';
  * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey since 0.3.3 ends
  * `Command#initPromise` in `.finally()`.
  */
-export function settlesLate(commandClass: HostCommandClass): boolean {
+export function settlesInFinally(commandClass: HostCommandClass): boolean {
   return sourceOf((commandClass.prototype as unknown as { initPromise: AnyFunction }).initPromise).includes(
     '.finally(',
   );

@@ -11,8 +11,8 @@ import type { HostClient, HostCommand, HostCommandClass, QueueItem } from './typ
 export interface EntryContext {
   readonly client: HostClient;
   readonly commandClass: HostCommandClass;
-  /** See `settlesLate` in `host/command-class.ts`. */
-  readonly settlesLate: boolean;
+  /** See `settlesInFinally` in `host/command-class.ts`. */
+  readonly settlesInFinally: boolean;
   /** Lets a Cluster put its redirection in the place of the `reject` of its command; undefined for others. */
   readonly redirect?: (command: HostCommandFacade) => void;
 }

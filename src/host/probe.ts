@@ -14,7 +14,7 @@ import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
  *
  * Host: a Cluster has no `status` before `connect()` was called, which tests replace.
  */
-export function missingOfClient(value: object): string | undefined {
+export function firstMissingMember(value: object): string | undefined {
   const client = value as Partial<Record<keyof HostClient, unknown>>;
   if (typeof client.sendCommand !== 'function') return 'sendCommand()';
   if (typeof client.on !== 'function') return 'on()';

@@ -10,7 +10,7 @@ import { type CallTarget, callTargetOf } from '../core/call-target.js';
 import { variantOf } from '../core/entry.js';
 import type { Outgoing } from '../core/outgoing.js';
 import { areEncodable, Fallback, prepareArguments } from '../host/arguments.js';
-import { argumentTransformerOf, settlesLate } from '../host/command-class.js';
+import { argumentTransformerOf, settlesInFinally } from '../host/command-class.js';
 import type { EntryContext } from '../host/command-facade.js';
 import {
   areUnpatched,
@@ -299,7 +299,7 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     let ofClient = clients.get(client);
     if (ofClient?.copied !== copied) {
       const pipelineClass = copied === 0 ? baseClass : withCopied(baseClass, client);
-      const unsent = { client: client as HostClient, commandClass, settlesLate: settlesLate(commandClass) };
+      const unsent = { client: client as HostClient, commandClass, settlesInFinally: settlesInFinally(commandClass) };
       ofClient = { pipelineClass, copied, unsent };
       clients.set(client, ofClient);
     }
