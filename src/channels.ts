@@ -11,8 +11,8 @@ export const debugFlush = debug('ioredis-coalesce:flush');
 export const debugFallback = debug('ioredis-coalesce:fallback');
 
 /**
- * Names of our own channels, for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and
- * `end` are published for each, with the same object. Without subscribers no event is built. On the host's channel:
+ * Names of our own channels, for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so each publishes
+ * `start` and `end` with the same object. Without subscribers no event is created. For the host's channel, see
  * `host/state.ts`.
  */
 export const CHANNELS = {
@@ -22,7 +22,7 @@ export const CHANNELS = {
   CONNECTION: 'ioredis-coalesce:connection',
 } as const;
 
-/** One batch. It holds neither arguments of commands nor their names. */
+/** One batch. Contains neither names nor arguments of commands. */
 export interface BatchEvent {
   /** Commands, those of explicit pipelines and transactions included. */
   readonly size: number;
@@ -54,7 +54,7 @@ export interface ConnectionEvent {
 const batch = tracingChannel<BatchEvent>(CHANNELS.BATCH);
 const connection = tracingChannel<ConnectionEvent>(CHANNELS.CONNECTION);
 
-/** Whether batches have a subscriber. Not `hasSubscribers` of the tracing channel: Node has it only since 20.13. */
+/** Whether batches have a subscriber. Tracing channels have `hasSubscribers` only since Node 20.13. */
 export function hasBatchSubscribers(): boolean {
   return batch.start.hasSubscribers || batch.end.hasSubscribers;
 }
@@ -64,8 +64,8 @@ export function traceBatch(event: BatchEvent, send: () => void): void {
 }
 
 /**
- * @param of - has the server's address, which is read only for subscribers.
- * @param reason - why it has not the fast path; undefined if it has.
+ * @param of - has the server's address, which is read only if there are subscribers.
+ * @param reason - why it is not on the fast path; undefined if it is.
  */
 export function reportConnection(
   of: { readonly address: string },

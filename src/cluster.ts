@@ -22,7 +22,7 @@ type WithMapping<M extends ReplyMapping> = ClusterOptions & {
   redisOptions: HostOptions['redisOptions'] & { replyMapping: M };
 };
 
-/** Makes a Cluster of the same class, with these nodes and options over those of this one. */
+/** Creates a Cluster of the same class, whose nodes and options override those of this one. */
 type Duplicate<M extends ReplyMapping> = <Override extends ClusterOptions | undefined = undefined>(
   startupNodes?: ClusterNode[],
   override?: Override,
@@ -41,7 +41,7 @@ const IORedisCluster = hostClass('Cluster') as HostClusterClass;
 export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M> implements Coalesced {
   declare readonly coalescer: Coalescer<this>;
 
-  /** Host: its `duplicate()` makes a Cluster of its own class; see `redis.ts`. */
+  /** Host: its `duplicate()` creates a Cluster of its own class; see `redis.ts`. */
   declare duplicate: Duplicate<M> & HostClusterOf<M>['duplicate'];
 
   constructor(startupNodes: ClusterNode[], options: WithMapping<M>);

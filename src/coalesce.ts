@@ -49,7 +49,7 @@ export function coalesce<T extends object>(client: T, options?: CoalesceSetting)
   return client as CoalescedClient<T>;
 }
 
-/** A client that was coalesced before keeps its options: no others are dropped without a word. `true` asks for none. */
+/** Throws for options that a client, which is already coalesced, does not have. `true` requests no options. */
 function checkSame(client: object, given: CoalesceSetting, resolved: ResolvedOptions | false): void {
   const present = coalescerOf(client)?.options;
   if (present === undefined) return;

@@ -3,7 +3,7 @@ import { CODES, describe, warnOnce, wrongOption } from './errors.js';
 export const VARIABLE = 'IOREDIS_COALESCE';
 
 /**
- * What the environment variable asks for; words may be joined by commas, as `stats,cork`:
+ * The setting in the environment variable; commas may separate words, as in `stats,cork`:
  *
  * - `off`: every client stays plain, in every entry of this package;
  * - `cork`: every client gets the cork, and none the fast path;
@@ -24,10 +24,10 @@ const ONE_WORD = new Map<string, 'off' | object>([
   ...['', 'on', '1', 'true', 'yes'].map((value) => [value, {}] as const),
 ]);
 
-/** The setting of this process, read once, when this package is loaded. */
+/** The setting of this process, read once when this package is loaded. */
 export const { mode: environment, reports, verbose = false } = parse(process.env[VARIABLE]);
 
-/** A value that is none of them warns and leaves clients plain: it may be a misspelled `off`, set in an emergency. */
+/** Any other value leaves clients plain, with a warning: it may be a misspelled `off`, set in an emergency. */
 function parse(text = ''): Setting {
   const value = text.trim();
   const mode = ONE_WORD.get(value.toLowerCase());

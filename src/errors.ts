@@ -1,4 +1,4 @@
-/** The errors and warnings of this package, with their codes. Failures of commands stay the host's own errors. */
+/** The errors and warnings of this package, with their codes. Failed commands keep the host's own errors. */
 import { processWide } from './util/process-wide.js';
 
 /** Stable codes of the errors and warnings this package raises. */
@@ -11,7 +11,7 @@ export const CODES = {
   REPLY: 'COALESCE_ERR_REPLY',
   /** A call was refused: with it more commands than `maxPending` would await their reply. */
   PENDING: 'COALESCE_ERR_PENDING',
-  /** A client gets the cork, for a reason of its own: options that need the fast path are ignored. */
+  /** A client gets the cork because of its configuration: options that need the fast path are ignored. */
   CORK: 'COALESCE_WARN_CORK',
   /** The client is of no release that this package knows, so it gets the cork. */
   UNKNOWN_CLIENT: 'COALESCE_WARN_UNKNOWN_CLIENT',
@@ -38,7 +38,7 @@ export const CODES = {
 /** An Error with a stable `code`. */
 export type CodedError<T extends Error = Error> = T & { readonly code: string };
 
-/** An error of this package, with `code` as an own enumerable property, as Node's own errors have it. */
+/** An error of this package. Like in Node's own errors, `code` is an own enumerable property. */
 export function coded<T extends Error>(make: new (message: string) => T, code: string, message: string): CodedError<T> {
   return Object.assign(new make(`ioredis-coalesce: ${message}`), { code });
 }
@@ -48,7 +48,7 @@ export function wrongOption(message: string, make: new (message: string) => Erro
   return coded(make, CODES.OPTION, message);
 }
 
-/** `a string`, `an array`: the type of a value that may hold a password. */
+/** `a string`, `an array`: the type of a value that may contain a password. */
 export function describeType(value: unknown): string {
   return typeof value === 'string' ? 'a string' : describe(value);
 }

@@ -1,6 +1,6 @@
 /**
- * `ioredis-coalesce/fastify`: @fastify/redis with coalesced clients. Registering, decorating, startup errors and
- * closing are left to @fastify/redis; this file makes the client for it.
+ * `ioredis-coalesce/fastify`: @fastify/redis with coalesced clients. This file creates the client; @fastify/redis does
+ * the registration, decoration, startup errors and closing.
  */
 
 import { createRequire } from 'node:module';
@@ -14,14 +14,14 @@ import type { Coalesced, Coalescer } from './handle.js';
 import { type CoalesceSetting, checked, resolveSetting } from './options.js';
 import { Redis } from './redis.js';
 
-/** Of the copy of ioredis that @fastify/redis was compiled with: not ours, where ours is ioredis 5. */
+/** The class in @fastify/redis's copy of ioredis, which is not ours if ours is ioredis 5. */
 type PluginRedis = Exclude<Extract<HostPluginOptions, { client: unknown }>['client'], { nodes: unknown }>;
 
 declare module '@fastify/redis' {
   /**
-   * @fastify/redis declares `app.redis`, and TypeScript allows one declaration, so ours adds to the type of that one.
-   * It has an index signature by which every property is a plain client. Others may only narrow it: one for all names,
-   * which begin with a capital or do not, and members of ours, which so have to be clients too as far as types know.
+   * @fastify/redis declares `app.redis`, and TypeScript allows only one declaration, so ours extends the type of that.
+   *   By its index signature every property is a plain client, which other declarations may only narrow: ours for all
+   *   names, capitalized or not, and our members, which therefore have to be typed as clients, too.
    */
   interface FastifyRedisNamespacedInstance {
     [namespace: Capitalize<string> | Uncapitalize<string>]: PluginRedis & Coalesced;
@@ -77,7 +77,7 @@ export interface ClientOptions extends CommonOptions {
 /** The options of @fastify/redis, `coalesce`, and `nodes` for a Cluster. */
 export type FastifyRedisPluginOptions = ServerOptions | ClusterNodesOptions | ClientOptions;
 
-/** The options of all forms at once: JavaScript users may have mixed them. */
+/** The options of all kinds at once, because JavaScript users may have mixed them. */
 interface GivenOptions extends CommonOptions, RedisOptions {
   client?: object;
   closeClient?: boolean;
@@ -103,9 +103,8 @@ export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> =
 };
 
 /**
- * The marks that the package fastify-plugin sets, under the symbols that Fastify reads: decorate the instance that the
- * plugin is registered on, not a child of it. That package is not used: its `require('path')` cannot be part of an ES
- * module.
+ * Properties that the package fastify-plugin would set, for Fastify to decorate the instance on which the plugin is
+ * registered, not a child of it. That package is not used, because an ES module cannot include its `require('path')`.
  */
 Object.assign(fastifyCoalesce, {
   [Symbol.for('skip-override')]: true,
@@ -116,20 +115,20 @@ Object.assign(fastifyCoalesce, {
 /** `fastifyRedis` is the name that @fastify/redis gives its plugin. */
 export { fastifyCoalesce as default, fastifyCoalesce as fastifyRedis };
 
-/** Whether @fastify/redis is about to refuse the registration: then a client must be neither made nor changed. */
+/** Whether @fastify/redis will refuse the registration. If so, no client may be created or changed. */
 function isTaken(fastify: FastifyInstance, namespace: string | undefined): boolean {
   const registered = fastify.redis as FastifyRedis | undefined;
   return Boolean(namespace ? registered?.[namespace] : registered);
 }
 
 function withCoalescedClient({ namespace, client, closeClient = false, ...options }: GivenOptions): object {
-  // @fastify/redis closes every client that it made, whatever `closeClient` says.
+  // @fastify/redis closes every client that it has created, even without `closeClient`.
   if (!client) return { namespace, client: createClient(options), closeClient: true };
   resolveSetting(options.coalesce, 'option coalesce');
   return { namespace, client: coalesce(client, options.coalesce), closeClient };
 }
 
-/** Makes the client that @fastify/redis would make of these options, or a Cluster if they have `nodes`. */
+/** Creates the client that @fastify/redis would create, or a Cluster if the options have `nodes`. */
 function createClient({ url, nodes, ...options }: GivenOptions): object {
   if (nodes === undefined) return url ? new Redis(url, withTag(options)) : new Redis(withTag(options));
   if (url) {
@@ -139,12 +138,12 @@ function createClient({ url, nodes, ...options }: GivenOptions): object {
   return new Cluster(nodes, { ...options, redisOptions: withTag(options.redisOptions ?? {}) } as object);
 }
 
-/** @fastify/redis: the tag by which it shows in CLIENT LIST, unless the options have one. */
+/** Adds @fastify/redis's tag in CLIENT LIST, unless the options have one. */
 function withTag(options: RedisOptions): RedisOptions {
   return options.clientInfoTag === undefined ? { ...options, clientInfoTag: defaultTag() } : options;
 }
 
-/** The version of @fastify/redis is not to be found from a bundle. */
+/** From a bundle, the version of @fastify/redis cannot be found. */
 function defaultTag(): string {
   try {
     const { version } = createRequire(import.meta.url)('@fastify/redis/package.json') as { version: string };

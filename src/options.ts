@@ -190,7 +190,7 @@ export function resolveSetting(setting: CoalesceSetting | undefined, name: strin
 
 const NEED_FAST_PATH = ['maxBatchSize', 'maxInFlight', 'maxPending', 'shareReads', 'fuseReads', 'cache'] as const;
 
-/** The options that differ from their default and that a client on the cork cannot have. */
+/** The options that differ from their defaults, and need the fast path. */
 export function needingFastPath(options: ResolvedOptions): readonly string[] {
   return NEED_FAST_PATH.filter((name) => options[name] !== DEFAULT_OPTIONS[name]);
 }
@@ -200,17 +200,17 @@ export function resolveCorkOptions(options: CorkOptions): ResolvedCorkOptions {
   return resolve(options, 'options', CORK_OPTIONS, 'an object');
 }
 
-/** Those of a client that gets the cork. */
+/** The options of a corked client. */
 export function corkOptionsOf({ schedule, busyPoll, maxBatchBytes }: ResolvedOptions): ResolvedCorkOptions {
   return { schedule, busyPoll, maxBatchBytes };
 }
 
-/** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made all the same, as by a plain client, without the cache. */
+/** Omits the cache without RESP3, so that `duplicate({ protocol: 2 })` succeeds as on a plain client. */
 export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
   return resp3 || !options.cache ? options : { ...options, cache: false };
 }
 
-/** The host's own options. Host: it takes inherited ones, too (`utils/defaults.js`, in ioredis 5 lodash's). */
+/** The host's options, including inherited ones, which it reads, too (`utils/defaults.js`, in ioredis 5 lodash's). */
 export function withoutCoalesce<T extends object>(options: T): Omit<T, 'coalesce'> {
   const own: Record<string, unknown> = {};
   for (const key in options) if (key !== 'coalesce') own[key] = options[key];
@@ -220,16 +220,16 @@ export function withoutCoalesce<T extends object>(options: T): Omit<T, 'coalesce
 /**
  * Checks the options of calls, as {@link resolveSetting} does.
  *
- * @param base - those that hold where none is given.
+ * @param base - the options used if none are given.
  */
 export function resolveCallOptions(options: CallOptions, base?: CallOptions): CallOptions {
   return resolve(options, 'withOptions()', CALL_OPTIONS, 'an object with signal, timeout or cache', base);
 }
 
-/** An option of one kind of options. */
+/** How to resolve one option. */
 interface Rule<Value> {
   readonly byDefault: Value;
-  /** Checks a value that is given, and returns it as it is used. `name` is the caller's name for it, for messages. */
+  /** Checks a given value, and returns the value to use. `name` is the caller's name for it, for messages. */
   check(value: unknown, name: string): Value;
 }
 
@@ -267,7 +267,7 @@ function boolean<Value>(byDefault: Value): Rule<Value> {
   return rule(byDefault, 'a boolean', isBoolean);
 }
 
-/** @param note - the unit, where it is not in the name, or the limit. */
+/** @param note - the limit, or the unit if the name does not contain it. */
 function count<Value = number>(byDefault: Value, note = '', most = Number.MAX_SAFE_INTEGER): Rule<Value> {
   const isInRange = isFrom(1, most);
   const isCount = (value: unknown) => Number.isInteger(value) && isInRange(value);
@@ -322,13 +322,13 @@ const CALL_OPTIONS: Rules<CallOptions> = {
   cache: boolean(undefined),
 };
 
-/** Whether it has what a signal has: Node's and that of a test's environment are different classes. */
+/** Whether it has a signal's members. Not by class, which test environments replace. */
 function isSignal(value: unknown): boolean {
   const { aborted, addEventListener, removeEventListener } = Object(value) as Partial<AbortSignal>;
   return isBoolean(aborted) && typeof addEventListener === 'function' && typeof removeEventListener === 'function';
 }
 
-/** Redis refuses a prefix that begins with another one. The shorter one covers it, so it is left out. */
+/** Omits prefixes that begin with another one, which covers them, because Redis refuses these. */
 function validPrefixes(value: unknown, name: string): readonly string[] {
   const expected = 'an array of one or more strings that are not empty';
   const prefixes = checked<string[]>(value, name, expected, Array.isArray(value) && value.length > 0);
@@ -341,10 +341,10 @@ function validPrefixes(value: unknown, name: string): readonly string[] {
 }
 
 /**
- * Checks every key, and fills in the defaults; undefined stands for the default. Options are an object, not a Map, a
- * Date or the like, whose contents are not properties.
+ * Checks every key, and fills in the defaults, also for undefined. Refuses a Map, a Date or the like, whose contents
+ * are not properties.
  *
- * @param base - in place of the defaults.
+ * @param base - used instead of the defaults.
  */
 export function resolve<Options extends object>(
   given: unknown,

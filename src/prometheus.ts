@@ -80,7 +80,7 @@ function checkedLabels(value: unknown, name: string): Labels {
   return labels;
 }
 
-/** A value of a metric; `labels` and `suffix` are what it has beside the client's labels and the metric's name. */
+/** A value of a metric, with labels in addition to the client's, and a suffix to the metric's name. */
 interface Sample {
   readonly value: number;
   readonly labels?: Labels;
@@ -90,7 +90,7 @@ interface Sample {
 type Read = (stats: CoalescerStats, coalescer: Coalescer) => number | readonly Sample[];
 type Counts = Readonly<Record<string, number>>;
 
-/** The metrics by their names, all of which begin with `redis_coalesce_`; those that end in `_total` are counters. */
+/** The metrics by name, without the prefix `redis_coalesce_`. Names that end in `_total` are counters. */
 const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?: 'histogram']>> = {
   commands_total: [
     'Commands sent, by path: fast (encoded by ioredis-coalesce) or fallback (encoded by the client itself).',
@@ -173,7 +173,7 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
   ],
   batch_size_commands: [
     'Commands in a batch.',
-    // Queued commands are in no batch yet. Of the others, at most those of the open batch are not counted yet.
+    // Queued commands are not in a batch yet. Of the others, at most those in the open batch are not counted.
     ({ batchSizes, commands, queued }) => histogram(batchSizes, commands - queued, 1, [0, 14]),
     'histogram',
   ],
@@ -189,12 +189,12 @@ function by(label: string, counts: Counts): Sample[] {
 }
 
 /**
- * The samples of a histogram, cumulated as Prometheus has them.
+ * The samples of a histogram, which are cumulative in Prometheus.
  *
- * @param counts - by upper bound, a power of two; not cumulated.
- * @param sum - of all values, in the exposed unit.
- * @param scale - how many of the counted unit make one of the exposed one.
- * @param exponents - of the lowest and the highest bound that is exposed.
+ * @param counts - not cumulative, by upper bound, which is a power of two.
+ * @param sum - the sum of all values, in the exposed unit.
+ * @param scale - the exposed unit in counted units.
+ * @param exponents - those of the lowest and the highest exposed bound.
  */
 function histogram(counts: Counts, sum: number, scale: number, [lowest, highest]: [number, number]): Sample[] {
   const upTo = (bound: number) =>
@@ -209,7 +209,7 @@ function histogram(counts: Counts, sum: number, scale: number, [lowest, highest]
   ];
 }
 
-/** What is on one registry. */
+/** The clients and metrics on one registry. */
 interface Collected {
   readonly clients: Map<Coalesced, Labels>;
   readonly metrics: ReadonlyMap<string, Metric>;
@@ -217,7 +217,7 @@ interface Collected {
 
 const collected = processWide('metrics-by-registry', () => new WeakMap<object, Collected>());
 
-/** What is on a registry; anew after `register.clear()`. */
+/** The clients and metrics on a registry; new ones after `register.clear()`. */
 function collectedOn(register: Registry<RegistryContentType>): Collected {
   const present = collected.get(register);
   for (const [name, metric] of present?.metrics ?? []) {
@@ -231,10 +231,10 @@ function collectedOn(register: Registry<RegistryContentType>): Collected {
 
 function metricsOf(clients: Collected['clients']): Collected['metrics'] {
   let readings: (readonly [Labels, CoalescerStats, Coalescer])[] | undefined;
-  /** One snapshot for all metrics of a scrape: the registry reads them before the next microtask. */
+  /** Takes one snapshot for all metrics of a scrape, which the registry reads before the next microtask. */
   const read = () => {
     if (readings === undefined) {
-      // After detach() and coalesce() a client has another coalescer, whose counters begin at zero.
+      // Read anew, because detach() and coalesce() replace the coalescer, whose counters begin at zero.
       readings = Array.from(clients, ([{ coalescer }, labels]) => [labels, coalescer.stats(), coalescer]);
       queueMicrotask(() => {
         readings = undefined;
@@ -261,14 +261,14 @@ function metricsOf(clients: Collected['clients']): Collected['metrics'] {
 }
 
 /**
- * What prom-client asks of a metric. Its own classes count by themselves; the values of this one have been counted
- * already, and are read when the registry asks for them.
+ * A metric for prom-client whose values are read at each scrape. prom-client's own classes do the counting themselves,
+ * but these values are counted already.
  */
 function readMetric(type: string, name: string, help: string, values: () => object[]): Metric {
   const described = { type, name, help, aggregator: 'sum' };
   const metric = {
     ...described,
-    // prom-client changes the name, for OpenMetrics.
+    // prom-client changes the name for OpenMetrics.
     get: async () => ({ ...described, name: metric.name, values: values() }),
     reset: () => {},
   };

@@ -27,7 +27,7 @@ export type ScanStreamOptions = NonNullable<Parameters<ioredis.Redis['scanStream
 /** Options whose mapping is known at compile time. Options of a wider type give the type of the default mapping. */
 type WithMapping<M extends ReplyMapping> = RedisOptions & { replyMapping: M };
 
-/** Makes a client of the same class, with these options over those of this one. */
+/** Creates a client of the same class, whose options override those of this one. */
 type Duplicate<M extends ReplyMapping> = <Override extends Partial<RedisOptions> | undefined = undefined>(
   override?: Override,
 ) => Redis<MappingOf<Override, M>>;
@@ -51,8 +51,8 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
   declare readonly coalescer: Coalescer<this>;
 
   /**
-   * Host: its `duplicate()` makes a client of its own class. Users who changed the import line expect this class.
-   * Defined below, since the host's signature differs among the supported versions.
+   * Host: its `duplicate()` creates a client of its own class. Users who have changed the import line expect this
+   * class. Defined below, because the host's signature differs among the supported versions.
    */
   declare duplicate: Duplicate<M> & HostRedis<M>['duplicate'];
 
@@ -89,7 +89,7 @@ Object.defineProperty(Redis.prototype, 'duplicate', {
   ...ORDINARY,
   value(this: Redis, override?: Partial<RedisOptions>) {
     const { protocol, monitor } = { ...this.options, ...override };
-    // Host: `monitor()` makes its client here.
+    // Host: `monitor()` creates its client here.
     const coalesce = override?.coalesce ?? (monitor ? false : settingOf(this, protocol === 3));
     return new Redis({ ...this.options, ...override, coalesce });
   },
@@ -105,7 +105,7 @@ Object.defineProperty(Redis, 'createClient', {
   ...ORDINARY,
 });
 
-/** Host: `parseOptions` reads the defaults of its own class, so an assignment to those of this one goes there. */
+/** Host: `parseOptions` reads the defaults of its own class, so assignments to this one's are passed on. */
 Object.defineProperty(Redis, 'defaultOptions', {
   get: () => Reflect.get(IORedis, 'defaultOptions') as unknown,
   set(this: unknown, value: unknown) {
@@ -129,10 +129,10 @@ function splitOptions(args: Arguments): { hostArguments: unknown[]; options: Res
 }
 
 /**
- * The setting, which the client's own options keep no part of. Host: they get `coalesce` from the query of a URL, as
- * text, and from `defaultOptions`.
+ * Takes the setting out of the client's own options. Host: these get `coalesce` from the query of a URL, as text, and
+ * from `defaultOptions`.
  *
- * @param given - in an object of options; undefined for none.
+ * @param given - the setting in the constructor's options; undefined if there is none.
  */
 function takeFromHost(client: object, given: ResolvedOptions | false | undefined): ResolvedOptions | false {
   const { options } = client as { options?: { coalesce?: unknown } };

@@ -1,17 +1,17 @@
 /**
- * `node --import ioredis-coalesce/register app.js`, or `--require`: every client of ioredis and iovalkey that the
- * process makes is coalesced as it is constructed, those inside packages too. No code changes.
+ * `node --import ioredis-coalesce/register app.js`, or `--require`: coalesces every client of ioredis and iovalkey when
+ * it is constructed, including those inside packages, without changes to code.
  *
- * Options come from the environment variable `IOREDIS_COALESCE` (`environment.ts`). Clients that code coalesces itself
- * keep the options that it gives.
+ * Options come from the environment variable `IOREDIS_COALESCE` (`environment.ts`). Clients coalesced explicitly keep
+ * the options given there.
  */
 import { environment, reports, VARIABLE, warnEnvironment } from './environment.js';
 import { onNewClient } from './host/new-clients.js';
 import { type ResolvedOptions, resolveSetting } from './options.js';
 
 /**
- * @param rest - the rest of this package, loaded with the first client, since most processes have none at their start.
- *   `tools/entries.mjs` gives it, by calls of require() that whatever copies the package's files can follow.
+ * @param rest - loads the rest of this package at the first client, since most processes have none when they start.
+ *   `tools/entries.mjs` passes it, by calls of require() that file tracers can follow.
  */
 export function register(rest: {
   attach(): typeof import('./attach/attach.js');

@@ -169,7 +169,7 @@ export class Stats {
   readonly #flushes = { ...NO_FLUSHES };
   readonly #fallbacks = { ...NO_FALLBACKS };
 
-  /** Returns how many have fallen back for this reason. */
+  /** Returns the number of fallbacks for this reason. */
   countFallback(reason: FallbackReason): number {
     return ++this.#fallbacks[reason];
   }
