@@ -76,24 +76,30 @@ const INLINING = 'listeners.close';
 /** The text of what this run time's `util.deprecate()` returns; the host's `execBuffer` is such a function. */
 const DEPRECATED = sourceOf(deprecate(() => {}, '') as AnyFunction);
 
-/** Whether a function is of a known release: what a release has in this place under this name. */
+/**
+ * Whether a function is of a known release: what a release has in this place under this name. Asked for each command
+ * of a layered client, so a text is read once.
+ */
 export function isKnown(place: Place, name: string, method: unknown): method is AnyFunction {
   if (typeof method !== 'function') return false;
   const key = `${place}.${name}`;
   if (knownAs.get(method) === key) return true;
+  if (unknownAs.get(method)?.includes(key)) return false;
   const source = textOf(name, method as AnyFunction);
-  if (key === INLINING && isMinified(source)) return true;
-  if (name === 'execBuffer' && source === DEPRECATED) return true;
   // Clients of BullMQ define a hundred methods of one text.
-  const last = lastKnown.get(key);
-  if (source === last) return true;
-  const known = digestsFor(place, name)?.includes(digestOf(method as AnyFunction, source)) === true;
-  if (known) lastKnown.set(key, source);
-  // Not those of scripts, of which each client of BullMQ has a hundred.
-  if (known && place !== 'listeners') knownAs.set(method, key);
-  return known;
+  if (source === lastKnown.get(key)) return true;
+  const isTheirs = (key === INLINING && isMinified(source)) || (name === 'execBuffer' && source === DEPRECATED);
+  if (!isTheirs && !digestsFor(place, name)?.includes(digestOf(method as AnyFunction, source))) {
+    unknownAs.set(method, [...(unknownAs.get(method) ?? []), key]);
+    return false;
+  }
+  lastKnown.set(key, source);
+  // Not those of scripts.
+  if (place !== 'listeners') knownAs.set(method, key);
+  return true;
 }
 const knownAs = new WeakMap<object, string>();
+const unknownAs = new WeakMap<object, string[]>();
 const lastKnown = new Map<string, string>();
 
 function digestsFor(place: Place, name: string): string | undefined {

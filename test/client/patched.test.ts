@@ -135,6 +135,21 @@ describe('a wrapper of sendCommand on the prototype', () => {
     expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 1);
   });
 
+  it('is looked at once, not with each command', async () => {
+    const patched = patch(IORedis.prototype);
+    try {
+      const client = await ready(ioredis6.createCoalesced(redisUrl()));
+      const burst = () => Promise.all(Array.from({ length: 100 }, () => client.get(`${prefix}none`)));
+      await burst();
+      const reads = vi.spyOn(Function.prototype, 'toString');
+      await burst();
+      await client.get(`${prefix}none`);
+      expect(reads).not.toHaveBeenCalled();
+    } finally {
+      patched.restore();
+    }
+  });
+
   it('patches of the prototype before a client is made and coalesced: see every command', async () => {
     const { seen, restore } = patch(IORedis.prototype);
     try {
