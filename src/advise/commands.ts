@@ -68,11 +68,6 @@ export class Commands {
     return this.#names.some((name) => CHECKS.has(name)) && this.args.some(isShared);
   }
 
-  /** Whether an argument contains a value. A short one must be a whole word. */
-  contain(value: string): boolean {
-    return isShort(value) ? this.words.includes(value) : this.text.includes(value);
-  }
-
   /**
    * The part of the key by which `cache.prefetch` could predict this read from the commands before: an identity that
    * both keys contain, or an element of a list.

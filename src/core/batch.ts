@@ -14,7 +14,7 @@ import type { Reads } from './features.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
-/** A fast command's entry, as far as a batch knows it. */
+/** The part of an entry that a batch uses. */
 export type Encodable = Pick<Entry, 'encode' | 'encodeAssumingAscii'>;
 
 /** The connection of a batch. */
@@ -26,26 +26,26 @@ export interface BatchOwner {
   readonly address: string;
   /** Counts the commands that have been handed to the batch or the socket and await their reply. */
   readonly gate: { readonly onWire: number };
-  /** Told when the batch was sent, or the turn has ended: later commands belong to another one. */
+  /** Notified when the batch is sent or the turn ends: later commands belong to another batch. */
   readonly reads: Pick<Reads, 'endRun'> | undefined;
-  /** Bytes could not be written: their commands are queued and will not be answered. */
+  /** Called if bytes could not be written: their commands are queued and will get no reply. */
   failed(error: unknown): void;
 }
 
 /** The last command of a batch while others may still join it. It is encoded when anything else follows. */
 export interface Tail {
-  /** Nothing joins it any more. Returns the entry that is encoded. */
+  /** Closes the tail, and returns the entry to encode. */
   end(): Encodable;
 }
 
-/** Bytes of each command that `maxBatchBytes` leaves out: the number of small commands has a limit of its own. */
+/** Bytes of each command that do not count for `maxBatchBytes`: `maxBatchSize` limits small commands. */
 const UNCOUNTED_BYTES = 64;
-/** Milliseconds: a script sends a batch at once whose first command is older. */
+/** Milliseconds. A script flushes a batch whose first command is older. */
 const AGE_FOR_SCRIPT_MS = 0.04;
 
 /**
- * Commands after which a turn's first part leaves, if the server is near; each later part has twice as many. While the
- * turn is still being encoded, a server on the same machine executes what it has.
+ * If the server is near, the first part of a large turn is sent after this many commands, each later part after twice
+ * as many: a server on the same machine executes a part while the next one is encoded.
  */
 const FIRST_PART = 32;
 
@@ -53,7 +53,7 @@ const FIRST_PART = 32;
 const EXACT_BATCHES = 32;
 
 /**
- * The cork: all bytes written on one connection between two flushes are sent in one write.
+ * The batch of a connection: all bytes between two flushes are sent in one write.
  *
  *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
  *
@@ -277,7 +277,7 @@ export class Batch {
     this.#joined = 0;
     this.#fastCommands = 0;
     this.#bytes = 0;
-    // Before: a stream in memory may answer within the write, and user code then issue the same read.
+    // Before the write: a stream in memory may answer within it, and user code may then issue the same read.
     this.owner.reads?.endRun();
     try {
       this.#writePending();
@@ -327,7 +327,7 @@ export class Batch {
     return this.#poll.isNear;
   }
 
-  /** Whether large turns leave in parts. Who holds batches back on purpose, by a function, decides for these too. */
+  /** Whether large turns are sent in parts: not with a schedule function, which decides when commands are sent. */
   get #sendsParts(): boolean {
     return this.#poll.polls && typeof this.options.schedule !== 'function';
   }
@@ -336,7 +336,7 @@ export class Batch {
     const { maxBatchSize } = this.options;
     const isPart = this.#limit < maxBatchSize;
     this.#limit = Math.min(2 * this.#limit, maxBatchSize);
-    // Its replies may be here before the turn ends: they do not tell how far the server is.
+    // Its replies may arrive before the turn ends, so they say nothing about the server's distance.
     this.#wireWasIdle = false;
     this.flushThenTell(isPart ? 'part' : 'size');
   }

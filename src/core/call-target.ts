@@ -5,7 +5,7 @@ import type { FallbackReason, Stats } from '../stats.js';
 import type { Admission } from './features.js';
 import type { Dispatcher, Outgoing } from './outgoing.js';
 
-/** The name under which a coalesced client or Cluster has its attachment, whichever copy of this package made it. */
+/** The property that holds the attachment of a coalesced client, whichever copy of this package made it. */
 export const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** What the methods of a client or Cluster call into: its attachment, `ClientAttachment` or `ClusterAttachment`. */
@@ -25,7 +25,7 @@ export interface CallTarget {
   fallbackReason(): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   outgoingFor(command: FastCommand, key: unknown): Outgoing | FallbackReason;
-  /** The same for a single call. If others may see it on its way, it may be fast where other commands fall back. */
+  /** The same for a single call. One that others may observe can be fast where other commands fall back. */
   dispatcherFor(command: FastCommand, key: unknown, mayBeSeen: boolean): Dispatcher | FallbackReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;

@@ -16,9 +16,9 @@ import { TransactionState } from './transaction-state.js';
 const NOT_READ = 'replies or the queue are not as expected, the client decodes all replies';
 
 /**
- * One connection's life: hooks its stream, and ends with it. What is sent by this package is in `Outgoing`, what the
- * host writes in `HostWriteHook`, what comes back in `ReplyReader`. All is tied to the stream for which it was made;
- * the client's next stream gets a new connection.
+ * The life of one connection: hooks its stream, and ends with it. `Outgoing` sends this package's commands,
+ * `HostWriteHook` receives the host's writes, `ReplyReader` reads replies. The client's next stream gets a new
+ * `Connection`.
  */
 export class Connection {
   readonly client: HostClient;
@@ -39,7 +39,7 @@ export class Connection {
   #address: string | undefined;
   #forgetExit = () => {};
 
-  /** Makes the parts; none of them does anything before `start()`. */
+  /** Creates the parts; none of them acts before `start()`. */
   constructor(
     setup: ConnectionSetup,
     readonly stream: Duplex,
@@ -71,7 +71,7 @@ export class Connection {
     reportConnection(this, 'attached', undefined);
   }
 
-  /** Why a command cannot take the fast path here now; undefined if it can. */
+  /** Why a command cannot take the fast path on this connection now; undefined if it can. */
   fallbackReason(): FallbackReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
@@ -113,7 +113,7 @@ export class Connection {
     if (!this.open) return;
     const { client, stream } = this;
     const { gate } = this.outgoing;
-    // Not by the client itself, nor amid a handshake, whose few commands are no reason.
+    // Neither ended by the client itself nor lost amid a handshake, whose few commands say nothing about the bound.
     const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
     if (isLost) gate.inFlightBound.lost(gate.onWire, this.#hasAnswered);
     this.#close();

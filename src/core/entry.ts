@@ -19,11 +19,11 @@ export abstract class Entry extends HostCommandFacade {
   /** Further callers of the same command, who settle when this one does. */
   declare followers: Entry[] | undefined;
   /**
-   * Where the reply is kept beside its caller, if anything keeps it: as it is, or `raw`, from the host. Always there:
-   * V8 would otherwise have a class more of each kind of entry.
+   * Where a feature keeps a copy of the reply, decoded or `raw` from the host. Always assigned, so that V8 has one
+   * hidden class for each kind of entry.
    */
   declare slot: { raw?: unknown } | undefined;
-  /** Whether its reply is decoded here, although an element of the host's holds it; see `entryOf`. */
+  /** Whether its reply is decoded here although a queue item of the host holds it; see `entryOf`. */
   declare readHere: boolean;
 
   protected abstract settleValue(value: unknown): void;
@@ -43,21 +43,20 @@ export abstract class Entry extends HostCommandFacade {
     this.slot = undefined;
   }
 
-  /** Whether it may deal with an error reply itself. */
+  /** Whether it may handle an error reply itself. */
   get takesErrors(): boolean {
     return false;
   }
 
-  /** Whether it has to be given what the host's decoder would give: others have replaced its `resolve`. */
+  /** Whether it expects the host's raw value, because others have replaced its `resolve`. */
   get takesRaw(): boolean {
     return false;
   }
 
   /**
-   * Deals with an error reply of this text here, if it can: it settles a command that nobody has issued, or sends the
-   * calls again by themselves.
+   * Handles an error reply if it can: a predicted read settles, fused calls are sent again one by one.
    *
-   * @returns whether it has: then the host never sees the error, nor asks `reconnectOnError` about it.
+   * @returns whether it did; then the host neither sees the error nor calls `reconnectOnError`.
    */
   handlesError(_message: string): boolean {
     return false;
@@ -148,7 +147,7 @@ export function entryOf(item: QueueItem | undefined): Entry | undefined {
   return command instanceof Entry && command.readHere ? command : undefined;
 }
 
-/** Not a private method: V8 would mark each entry as one that has it. */
+/** Not a private method: V8 would brand each entry for it. */
 function leaveDeadline(entry: Entry): void {
   const { deadline } = entry;
   entry.deadline = SETTLED;
@@ -163,7 +162,7 @@ export function takeFollowers(entry: Entry): readonly Entry[] {
   return followers;
 }
 
-/** An equal error for another caller, about its own command. A native one, which `structuredClone` knows. */
+/** An equal error for another caller, with that caller's command. It is native, as `structuredClone` requires. */
 export function errorFor({ name, args }: Entry, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const copy: object = new Error();
@@ -197,7 +196,7 @@ export class CallEntry extends Entry {
   }
 }
 
-/** A fast command as entries have it. */
+/** The variant of a command that has no script. */
 export function variantOf(command: FastCommand, encoding: 'utf8' | null): CommandVariant {
   const heads = new CommandHeads((count) => commandHead(command.name, count));
   return { command, encoding, heads, script: undefined };

@@ -1,6 +1,6 @@
 /**
- * The interfaces by which features plug into the core. `attach/` makes the features; where one is absent, a call costs
- * the core one comparison. The core passes their values on without a look at them.
+ * The interfaces by which features plug into the core. `attach/` creates the features; where one is absent, a call
+ * costs one comparison. The core passes their values on without inspecting them.
  */
 import type { Arguments, Effect } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
@@ -9,7 +9,7 @@ import type { HostCommand, HostWrite } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import type { CallEntry, Entry } from './entry.js';
 
-/** The options of one call, and what they make of it. */
+/** The options of one call, and what they change. */
 export interface Call extends CallOptions {
   /** Whether others see the command, so that it must be sent as it is. */
   readonly alone?: boolean;
@@ -19,16 +19,16 @@ export interface Call extends CallOptions {
   sent?(entry: CallEntry): void;
 }
 
-/** A reply that a feature already has for a read. */
+/** A reply to a read that a feature already has. */
 export type Answer = object;
 
-/** Features that send reads in another way, or not at all. They see every command in the order of the wire. */
+/** Features that send reads differently, or answer them. They see every command in wire order. */
 export interface Reads {
-  /** Follows the bytes that come; undefined if no feature needs that. */
+  /** Follows incoming bytes; undefined if no feature needs them. */
   readonly incoming: Incoming | undefined;
   /** Whether calls of this turn wait for a reply that a feature has. */
   readonly waits: boolean;
-  /** Looks for a reply before a call is admitted. A read with one is passed to `send` at once. */
+  /** Looks for a reply before a call is admitted. A read that has one goes to `send` at once. */
   lookUp(variant: CommandVariant, args: readonly unknown[], call: Call | undefined): Answer | undefined;
   /** Hands the entry to `Outgoing#enqueue`, at once or later, or settles it without. */
   send(entry: CallEntry, args: readonly unknown[], call: Call | undefined, answer: Answer | undefined): void;
@@ -38,41 +38,41 @@ export interface Reads {
   hostWrites(data: HostWrite['data'], isSingle: boolean): void;
   /** A command in the host's write. */
   hostSends(effect: Effect, args: Arguments): void;
-  /** The host writes bytes that are no commands. */
+  /** The host writes bytes that are not commands. */
   hostSendsUnknown(): void;
-  /** The batch is sent, or a command comes that may be a write: later reads must not join earlier ones. */
+  /** The batch is sent, or a possible write follows: later reads must not join earlier ones. */
   endRun(): void;
   /** The server was told to omit replies. */
   repliesOff(): void;
 }
 
-/** The part of `Reads` that follows the bytes of a connection, in their order, and may end before it. */
+/** The part of `Reads` that follows the incoming bytes of a connection. It may end before the connection. */
 export interface Incoming {
   started(): void;
-  /** A chunk has come, of which nothing has been read. */
+  /** A chunk has arrived; nothing of it has been read. */
   chunkCame(): void;
-  /** Whether it holds the beginning of a push, whose end has not come. */
+  /** Whether it holds the beginning of an incomplete push. */
   readonly holdsPush: boolean;
   /** Takes the push at `position`, or its rest, and returns its end; -1 if it is the host's, behind `release()`. */
   push(chunk: Buffer, position: number): number;
   /** Gives back the beginning of a push that it holds. */
   release(): Buffer | undefined;
-  /** The head of the queue has an error as its reply: its first characters. */
+  /** The head of the queue is answered with an error, of which these are the first characters. */
   failed(head: HostCommand, error: string): void;
   /** The head of the queue has its reply. `value` is undefined if the host has decoded it. */
   answered(entry: Entry | undefined, value: unknown): void;
-  /** Settles the calls whose replies it has. Runs code of users, so nothing may be half done. */
+  /** Settles the calls whose replies it has. User code runs, so no state may be inconsistent. */
   deliver(): void;
   /** The connection ends, or its replies are no longer decoded here; or it stays open, as the host's. */
   ended(staysOpen?: boolean): void;
 }
 
-/** Refuses calls while too many commands await their reply. */
+/** Rejects calls while too many commands await their reply. */
 export interface Admission {
   /** The error of a call of so many commands; undefined if it may be sent. */
   refusalOf(commands: number): Error | undefined;
   /** Rejects a command that the host is about to send, and returns true, if it may not be sent. */
   refuses(command: HostCommand, stream: unknown): boolean;
-  /** Takes the calls that do not fit from the end, and returns them; `refusalOf` has counted them as one. */
+  /** Removes the calls that do not fit from the end, and returns them. `refusalOf` has counted all as one. */
   refuseBeyond<Call>(calls: Call[]): Call[];
 }

@@ -25,12 +25,12 @@ interface Reader {
   end(error: Error): void;
 }
 
-/** Hands the host the replies that are not decoded here: each from its first byte to its last, in whichever chunk. */
+/** Hands the host the replies that are not decoded here, from the first byte to the last, across chunks. */
 export class HostReplies {
   readonly #scanner = new ReplyScanner();
   /** The head of the queue when the host got the first byte of a reply; undefined for a push. */
   #answering: QueueItem | undefined;
-  /** Whether the host has got the beginning of a reply, whose end has not come. */
+  /** Whether the host has received the beginning of an incomplete reply. */
   isAmidReply = false;
 
   constructor(readonly reader: Reader) {}
@@ -84,8 +84,8 @@ export class HostReplies {
   }
 
   /**
-   * Looks for the end of a reply. After what is unreadable, nothing more of the connection is read here. The connection
-   * ends before the host sees a header that announces too much; its `error` handler does the rest.
+   * Looks for the end of a reply. After unreadable bytes nothing more is read here. The connection ends before the host
+   * sees a header that announces too much; the host's `error` handler does the rest.
    */
   #scan(chunk: Buffer, position: number): 'whole' | 'more' | 'unreadable' {
     const result = this.#scanner.scan(chunk, position);

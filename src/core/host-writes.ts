@@ -50,7 +50,7 @@ export class HostWriteHook {
 
   readonly write = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']): boolean => {
     const result = this.#write(data, encoding, callback);
-    // Not while replies are read: each takes a command out of the queue, and other code may send in between.
+    // Not while replies are read: each removes a command from the queue, and user code may send in between.
     if (this.connection.open && data.length > 0 && !this.connection.isReading)
       this.outgoing.replies.expectedQueueLength = this.client.commandQueue.length + 1;
     return result;
@@ -110,7 +110,7 @@ export class HostWriteHook {
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
-  /** Notes what the commands in a write by the host mean here. It counts as at least one command. */
+  /** Records the effects of the commands in a host write. A write counts as at least one command. */
   #readWrite(data: HostWrite['data']) {
     const requests = this.#requests.read(this.client, data);
     const { reads, transaction } = this.outgoing;

@@ -19,7 +19,7 @@ import { InFlightGate } from './in-flight-gate.js';
 import type { ReplyCount } from './reply-count.js';
 import type { TransactionState } from './transaction-state.js';
 
-/** Gives its caller another promise than the one that the reply settles. */
+/** Derives the promise that the caller gets from the one that the reply settles. */
 export type Chained = (promise: Promise<unknown>) => Promise<unknown>;
 
 /** Sends commands on one connection. `Outgoing` is the ordinary one. */
@@ -39,14 +39,14 @@ export interface Dispatcher {
 
 /** Encodes an entry together with those before it. */
 export interface Group {
-  /** @returns whether the entry was queued; otherwise it shares the place of those before it. */
+  /** @returns whether the entry was queued; if not, it shares the queue item of an earlier one. */
   add(entry: CallEntry): boolean;
 }
 
 /** A command's bytes: text assumed to be ASCII, or exact parts; or the group that encodes it with its neighbours. */
 export type Encoded = string | readonly Part[] | Group;
 
-/** What the connections of one client have in common. */
+/** What all connections of a client share. */
 export interface ConnectionSetup {
   readonly client: HostClient;
   readonly options: ResolvedOptions;
@@ -54,11 +54,11 @@ export interface ConnectionSetup {
   readonly inFlightBound: InFlightBound;
   readonly commandClass: HostCommandClass;
   readonly admission: Admission | undefined;
-  /** Makes the features of reads that are on, for one connection. */
+  /** Creates the enabled read features for one connection. */
   readsOn(outgoing: Outgoing): Reads | undefined;
 }
 
-/** The connection on which it is sent. */
+/** What an `Outgoing` needs of its connection. */
 interface OutgoingConnection {
   readonly stream: Duplex;
   readonly address: string;
@@ -78,7 +78,7 @@ interface OutgoingConnection {
  *
  *     dispatch ─▶ admission ─▶ entry ─▶ the features of reads ─▶ enqueue ─▶ queue, and batch or backlog
  *
- * A step that takes a command ends its way. The host's writes come from `HostWriteHook`.
+ * A step that takes over a command ends the sequence. The host's own writes come from `HostWriteHook`.
  */
 export class Outgoing implements BatchOwner, Dispatcher {
   readonly client: HostClient;
@@ -139,7 +139,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     const answer = reads?.lookUp(variant, args, call);
     const refusal = answer === undefined ? admission?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
-    // Ordering: asked when the command is sure to be sent: from now on the host assumes that the script is loaded.
+    // Ordering: called once the command is certain to be sent, since the host then assumes that the script is loaded.
     const form = variant.script?.formOn(this.stream) ?? variant;
     const context = routing === undefined ? this.context : this.contextIn(routing);
     const select = selectedDatabase(this.client);
@@ -151,7 +151,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     return entry.promise;
   }
 
-  /** The deadline of a call that is issued now. One that has waited for a reply has its own already. */
+  /** The deadline of a call that is issued now. A call that has waited for a reply already has one. */
   deadlineOf(entry: Entry, call: Call | undefined): Deadline | undefined {
     const ms = call?.timeout ?? commandTimeoutOf(this.client);
     return (entry.deadline as Deadline | undefined) ?? (ms === undefined ? ms : this.deadlines.for(ms));
@@ -169,7 +169,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     this.stats.fastCommands += 1;
     if (entry.deadline === undefined) deadline?.add(entry);
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
-    // Before it may be sent: a Connector's stream may answer within the write.
+    // Before the write: a Connector's stream may answer within it.
     replies.expected += 1;
     if (exact !== undefined) {
       client.commandQueue.push(entry);
@@ -211,9 +211,9 @@ export class Outgoing implements BatchOwner, Dispatcher {
   }
 
   /**
-   * The context of entries that are sent for a Cluster: one that is rejected is handed to the Cluster, once.
-   * Ordering: these are handed over in the order of their calls, since the host rejects entries in the order they were
-   * sent in, one at a time when the reader has forwarded an error, the whole queue when the connection is lost.
+   * The context of entries that are sent for a Cluster: a rejected entry is handed to the Cluster, once.
+   * Ordering: entries are handed over in the order of their calls, because the host rejects them in the order in which
+   * they were sent: one at a time after an error reply, the whole queue when the connection is lost.
    */
   contextIn(routing: ClusterRouting): EntryContext {
     this.#clusterContext ??= { ...this.context, redirect: (command) => routing.redirect(this.client, command) };

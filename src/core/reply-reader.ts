@@ -25,21 +25,21 @@ import type { TransactionState } from './transaction-state.js';
 type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
 const LF = 10;
-/** Characters of a reply that tell whether it is `+QUEUED`. */
+/** Characters that distinguish `+QUEUED` from other replies. */
 const LINE_KEPT = 7;
 /** Bytes of an error line that are held at most. */
 const LONGEST_HELD = 1024;
 /** Fast replies before a connection is tuned for many of them: many clients ask once and quit. */
 const REPLIES_BEFORE_TUNING = 32;
 
-/** The connection of a reader. */
+/** What a reader needs of its connection. */
 interface ReadConnection {
   readonly client: HostClient;
   readonly stream: Duplex;
   readonly stats: Stats;
   readonly replies: ReplyCount;
   readonly incoming: Incoming | undefined;
-  /** The user's; on a connection in use replies tell about it. */
+  /** The user's. On a connection in use, replies reveal its state. */
   readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
   /** A chunk has been read to its end. */
   chunkRead(): void;
@@ -239,7 +239,7 @@ export class ReplyReader {
     return end;
   }
 
-  /** Hands the host an error, unless it is nobody's, or the entry sends its calls again. */
+  /** Hands an error to the host, unless the entry handles it. */
   #readError(head: Entry, chunk: Buffer, position: number): number {
     const end = chunk.indexOf(LF, position);
     if (!head.takesErrors || (end < 0 && chunk.length - position > LONGEST_HELD))

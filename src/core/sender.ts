@@ -9,7 +9,7 @@ import { variantOf } from './entry.js';
 import type { Call } from './features.js';
 import type { Chained } from './outgoing.js';
 
-/** A layer around all that senders send: `send` sends the call, with these arguments. */
+/** A layer around every call; `send` sends the call with the given arguments. */
 export type AroundSends = (
   sender: Sender,
   target: CallTarget,
@@ -17,7 +17,7 @@ export type AroundSends = (
   send: (given: unknown[]) => unknown,
 ) => unknown;
 let around: AroundSends | undefined;
-/** What is sent within is part of the call. */
+/** Commands that are sent meanwhile are part of the call. */
 let isWithin = false;
 
 export function aroundSends(layer: AroundSends | undefined): void {
@@ -25,8 +25,8 @@ export function aroundSends(layer: AroundSends | undefined): void {
 }
 
 /**
- * May this call be encoded here? If so, sends it. The question is the same for single commands, `call` and scripts;
- * how their keys are found and how they are encoded is not.
+ * Sends a call on the fast path if it can be encoded here. The check is the same for single commands, `call` and
+ * scripts; subclasses find the keys and encode.
  */
 export abstract class Sender {
   /** The command that is sent. */
@@ -34,7 +34,7 @@ export abstract class Sender {
   /** The host's own method, as last seen. */
   protected unpatched: AnyFunction | undefined;
 
-  /** Whether the keys among the arguments have to be found before a call is sent. */
+  /** Whether a call's keys must be found before it is sent. */
   protected abstract needsKeys(target: CallTarget): boolean;
   /** Flat arguments, transformed and with `keyPrefix`, and their first key. */
   protected abstract prepare(
@@ -42,10 +42,10 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback;
-  /** What the caller gets in place of the promise that the reply settles. */
+  /** The promise that the caller gets instead of the one that the reply settles. */
   protected chained?(client: CallTarget['client'], args: readonly unknown[], call: Call | undefined): Chained;
 
-  /** These arguments in the form in which they can be encoded here; undefined if the host has to do it. */
+  /** The arguments in a form that can be encoded here; undefined if the host has to encode them. */
   protected encodableOf(args: readonly unknown[]): readonly unknown[] | undefined {
     return areEncodable(args) ? args : undefined;
   }
@@ -66,7 +66,7 @@ export abstract class Sender {
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
-    // A tracer would see another promise than the one that has the callback.
+    // A tracer would get a promise other than the one that has the callback.
     const watchable = call === undefined && typeof last !== 'function';
     const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
     const sent =
@@ -101,7 +101,7 @@ export abstract class Sender {
   }
 
   /**
-   * Ordering: called when user code has run.
+   * Ordering: no user code runs from here on.
    *
    * @param encodable - the arguments as they are encoded; undefined if they cannot be.
    * @param args - those of the call.

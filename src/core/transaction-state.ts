@@ -3,7 +3,7 @@ import type { HostQueue, QueueItem } from '../host/types.js';
 
 /**
  * Whether the user has a transaction open on a connection, and watches keys, after the last command that was issued.
- * The only owner of this fact: `Outgoing` and `HostWriteHook` tell it each command that can change it; all others ask.
+ * The single source of this fact: `Outgoing` and `HostWriteHook` report each command that can change it.
  */
 export class TransactionState {
   watching = false;
@@ -15,7 +15,7 @@ export class TransactionState {
   /**
    * @param queue - the host's. Host: iovalkey without a ready check has sent commands of the lost connection again by
    * now.
-   * @param unknown - whether the connection was in use before: no command or reply has told yet.
+   * @param unknown - whether the connection was in use before, so that a reply must show the state.
    */
   constructor(
     queue?: HostQueue,
@@ -65,7 +65,7 @@ export class TransactionState {
   }
 
   /**
-   * A reply has come while only replies could tell. It belongs to a command before all those that were seen here.
+   * A reply came while the state was unknown. It answers a command older than any that was seen here.
    *
    * RESP: a command in a transaction is answered with `+QUEUED`. An error proves nothing: commands are refused there,
    * too.

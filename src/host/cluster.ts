@@ -19,7 +19,7 @@ interface ConnectionPool {
   getInstanceByKey(key: string): HostClient | undefined;
 }
 
-/** A Cluster, as far as this package knows it. */
+/** The members of a Cluster that this package uses. */
 export interface HostCluster extends EventEmitter {
   readonly status: string;
   readonly options: ClusterOptions;

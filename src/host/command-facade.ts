@@ -132,7 +132,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     if (this.deadline === undefined) hostDeadlines.for(ms)?.add(this);
   }
 
-  /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
+  /** Host: ioredis 6 sets a command's protocol here. An entry uses its connection's context instead. */
   setReplyContext(_condition: NonNullable<HostClient['condition']>): void {}
 
   /** Host: the encoding of text in its reply. */
@@ -164,7 +164,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
   }
 
-  /** Host: read by a Cluster that sends the command of a script; it knows other commands by their names. */
+  /** Host: a Cluster reads it of script commands, and of no others. */
   get isReadOnly(): boolean {
     return this.variant.command.readOnly;
   }

@@ -1,6 +1,6 @@
 /**
- * The functions of the host that the fast path stands in for, and how each is reached: as data, and as they are in one
- * copy of the host. No file is read, no client is made, and nothing is waited for, so nobody sees it.
+ * The functions of the host that the fast path replaces, and how each is reached: as data, and as they are in one
+ * copy of the host. It reads no file, makes no client and waits for nothing, so it has no visible effect.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.1–0.4, `built/Redis.js`, `built/redis/event_handler.js`,
  * `built/DataHandler.js`, `built/resp/decoder.js`; redis-parser 3, `lib/parser.js`.
@@ -32,14 +32,14 @@ export const STOOD_IN = {
   handler: ['dispatch', 'returnReply', 'returnError', 'handleMonitorReply', 'handleSubscriberReply', 'shiftCommand'],
   /** Of the object that this one makes: ioredis 6 has a decoder of its own, others have redis-parser. */
   decoder: ['write', 'execute'],
-  /** What modules export, if they are in Node's cache. Elsewhere nobody can replace them, but in their own bundle. */
+  /** Exports of modules in Node's cache. In a bundle they cannot be replaced from outside. */
   helpers: ['toArg', 'convertBufferToString', 'wrapMultiResult'],
   callbacks: ['default'],
   keys: ['exists', 'getKeyIndexes', 'hasFlag'],
 } as const;
 type Stood = keyof typeof STOOD_IN;
 
-/** Further places whose functions are known: the fast path calls them, or relies on what they do to its entries. */
+/** Further places with known functions: the fast path calls them, or depends on how they treat its entries. */
 export type Place = Stood | 'client' | 'cluster' | 'commander' | 'scriptCommand' | 'listeners';
 
 /** The modules of the last three places, as the host's `Command.js` requires them. */
@@ -52,9 +52,9 @@ const MODULES = {
 /** The host and users call them, and what layers do around them is seen by all commands. */
 const LAYERED = ['sendCommand', 'connect', 'setStatus', 'disconnect', 'end', 'duplicate', 'monitor'];
 const ON_EMITTERS: Partial<Record<Place, true>> = { client: true, cluster: true };
-/** Nothing relies on it. */
+/** The fast path does not depend on it. */
 const IGNORED = ['parseOptions'];
-/** Their constructors are stood in for, too; others run. */
+/** The fast path replaces these constructors, too. */
 const CONSTRUCTED: readonly string[] = ['command', 'pipeline'];
 
 export const isIgnored = (place: string, name: string) =>
@@ -279,7 +279,7 @@ export function reachModules(commandClass: HostCommandClass): Holders {
   );
 }
 
-/** Tells which of the functions that are stood in for is another one than now. */
+/** @returns a function that names the first watched function that has been replaced since. */
 export function watch(all: Holders): () => string | undefined {
   const watched = (Object.entries(STOOD_IN) as [Stood, readonly string[]][]).flatMap(([place, names]) => {
     const holder = all[place] as Record<string, unknown> | undefined;

@@ -29,7 +29,7 @@ export interface PipelinedCommand extends HostCommand {
   toWritable(stream: unknown): string | Buffer;
 }
 
-/** A host's `Pipeline`, as far as this package knows it. */
+/** The members of a host's `Pipeline` that this package uses. */
 export interface HostPipeline {
   redis: object;
   replyPending: number;

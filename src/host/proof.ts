@@ -1,6 +1,6 @@
 /**
- * What of the host cannot be reached is known by what it does: its encoder, its decoder and what they call are given
- * a fixed corpus, and must give what ours give. Once for each copy of the host, on objects that no client has.
+ * Functions of the host that cannot be reached are recognized by behaviour: its encoder and decoder are run on a fixed
+ * corpus, and must return what ours return. Once for each copy of the host, on objects that no client uses.
  */
 import calculateSlot from 'cluster-key-slot';
 import { FAST_COMMANDS, KEY_POSITIONS } from '../commands/fast-commands.js';
@@ -24,7 +24,7 @@ const ARGUMENTS: readonly (readonly unknown[])[] = [
 
 const blob = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 const list = (...items: string[]) => `*${items.length}\r\n${items.join('')}`;
-/** Replies of every kind, which a decoder of RESP2 knows; and those of RESP3. */
+/** Replies of every RESP2 kind, then of the RESP3 kinds. */
 const REPLIES: readonly string[] = [
   ...['+OK\r\n', '+\r\n', '+é\r\n', ':0\r\n', ':1\r\n', ':-42\r\n', ':999999999999999\r\n'],
   ...['$-1\r\n', '*-1\r\n', '*0\r\n', ...['', 'v', 'é\u{1f600}', 'a\r\nb', 'x'.repeat(600), '-1'].map(blob)],
@@ -41,7 +41,7 @@ const REPLIES_3: readonly string[] = [
   list(list(blob('m'), ',1.5\r\n'), '_\r\n', `%1\r\n${blob('k')}~1\r\n,2\r\n`),
 ];
 
-/** What the host may read and set of a command while its reply comes, or its connection is lost; see `Entry`. */
+/** The properties of a command that the host may read and set when it answers or aborts it; see `Entry`. */
 const CONTRACT = new Set(
   ['name', 'args', 'resolve', 'reject', 'promise', 'pipelineIndex', 'inTransaction', 'isTraced'].concat(['ignore']),
 );
@@ -56,7 +56,7 @@ const MODES: readonly (readonly [options: object, replies: readonly string[]])[]
   [{ protocol: 3, stringNumbers: false, replyMapping: 'resp3' }, REPLIES_3],
 ];
 
-/** What the host does otherwise than this package: a few words; undefined if nothing. */
+/** Describes how the host behaves differently from this package; undefined if it does not. */
 export function disproof(
   commandClass: HostCommandClass,
   prototype: object,

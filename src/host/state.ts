@@ -1,5 +1,5 @@
 /**
- * A client's state, as far as it matters for a command. Read per command, since it may change between two commands.
+ * The state of a client that decides about a command. It is read for each command, since it may change in between.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/cluster/index.js`.
  */
@@ -132,7 +132,7 @@ export function makeOptionsFast(client: HasOptions): void {
   for (let round = 0; round < 100; round += 1) void inheriting.keyPrefix;
 }
 
-/** Forms of object that V8 tells apart in one place of the code. */
+/** Object shapes that V8 distinguishes at one place in the code. */
 const FORMS_PER_PLACE = 4;
 let firstClients = 0;
 

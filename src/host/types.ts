@@ -72,7 +72,7 @@ export interface HasOptions {
   readonly options: HostOptions;
 }
 
-/** A client, as far as this package knows it. */
+/** The members of a client that this package uses. */
 export interface HostClient extends EventEmitter {
   readonly status: string;
   readonly stream?: Duplex;
