@@ -279,17 +279,58 @@ export function reachModules(commandClass: HostCommandClass): Holders {
   );
 }
 
+type Compared = Readonly<Record<string, unknown>>;
+/** `STOOD_IN` once more, written out: V8 caches the properties that code names, and these are read in each turn. */
+const ARE_SAME: Readonly<Record<Stood, (a: Compared, b: Compared) => boolean>> = {
+  command: (a, b) =>
+    a.initPromise === b.initPromise &&
+    a.stringifyArguments === b.stringifyArguments &&
+    a.toWritable === b.toWritable &&
+    a.transformReply === b.transformReply &&
+    a._convertValue === b._convertValue &&
+    a._iterateKeys === b._iterateKeys &&
+    a.getKeys === b.getKeys &&
+    a.getSlot === b.getSlot &&
+    a.setTimeout === b.setTimeout &&
+    a._clearTimers === b._clearTimers &&
+    a.setReplyContext === b.setReplyContext,
+  flags: (a, b) => a.checkFlag === b.checkFlag && a.getFlagMap === b.getFlagMap,
+  pipeline: (a, b) =>
+    a.exec === b.exec &&
+    a.execBuffer === b.execBuffer &&
+    a.fillResult === b.fillResult &&
+    a.sendCommand === b.sendCommand &&
+    a.multi === b.multi,
+  script: (a, b) => a.execute === b.execute,
+  handler: (a, b) =>
+    a.dispatch === b.dispatch &&
+    a.returnReply === b.returnReply &&
+    a.returnError === b.returnError &&
+    a.handleMonitorReply === b.handleMonitorReply &&
+    a.handleSubscriberReply === b.handleSubscriberReply &&
+    a.shiftCommand === b.shiftCommand,
+  decoder: (a, b) => a.write === b.write && a.execute === b.execute,
+  helpers: (a, b) =>
+    a.toArg === b.toArg &&
+    a.convertBufferToString === b.convertBufferToString &&
+    a.wrapMultiResult === b.wrapMultiResult,
+  callbacks: (a, b) => a.default === b.default,
+  keys: (a, b) => a.exists === b.exists && a.getKeyIndexes === b.getKeyIndexes && a.hasFlag === b.hasFlag,
+};
+
 /** @returns a function that names the first watched function that has been replaced since. */
 export function watch(all: Holders): () => string | undefined {
   const watched = (Object.entries(STOOD_IN) as [Stood, readonly string[]][]).flatMap(([place, names]) => {
-    const holder = all[place] as Record<string, unknown> | undefined;
+    const holder = all[place] as Compared | undefined;
     if (holder === undefined) return [];
-    return names.flatMap((name) =>
-      name in holder ? [{ holder, name, method: holder[name], title: `${place}.${name}` }] : [],
-    );
+    const before: Compared = Object.fromEntries(names.map((name) => [name, holder[name]]));
+    const replaced = () => names.find((name) => holder[name] !== before[name]);
+    return [{ place, holder, before, areSame: ARE_SAME[place], replaced }];
   });
   return () => {
-    for (const { holder, name, method, title } of watched) if (holder[name] !== method) return title;
+    for (const { place, holder, before, areSame, replaced } of watched) {
+      if (!areSame(holder, before)) return `${place}.${replaced()}`;
+    }
     return undefined;
   };
 }

@@ -58,15 +58,26 @@ interface PipelineMaker extends HasOptions {
 
 export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
+/** Those that were last seen, so that most pipelines cost four comparisons. */
+let unpatched: Partial<PipelineMethods> = {};
+let unpatchedMakers: Record<string, unknown> = {};
+
 /** Whether the methods that fill and send pipelines are the host's; asked anew, since user code may replace them. */
 export function areUnpatched({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
-  const methods = { exec, fillResult, sendCommand, multi };
-  return Object.entries(methods).every(([name, method]) => isKnown('pipeline', name, method));
+  const { exec: e, fillResult: f, sendCommand: s, multi: m } = unpatched;
+  if (exec !== undefined && exec === e && fillResult === f && sendCommand === s && multi === m) return true;
+  const methods = { exec, fillResult, sendCommand, multi } as Partial<PipelineMethods>;
+  if (!Object.entries(methods).every(([name, method]) => isKnown('pipeline', name, method))) return false;
+  unpatched = methods;
+  return true;
 }
 
 /** Whether a client's methods `pipeline` and `multi` are the host's own. */
 export function areUnpatchedMakers({ pipeline, multi }: Record<string, unknown>): boolean {
-  return isKnown('commander', 'pipeline', pipeline) && isKnown('commander', 'multi', multi);
+  if (pipeline !== undefined && pipeline === unpatchedMakers.pipeline && multi === unpatchedMakers.multi) return true;
+  if (!isKnown('commander', 'pipeline', pipeline) || !isKnown('commander', 'multi', multi)) return false;
+  unpatchedMakers = { pipeline, multi };
+  return true;
 }
 
 /**
