@@ -264,7 +264,14 @@ export function unwrapTransaction(results: unknown): unknown {
   if (!values) return null;
   // The last reply may not be that of EXEC, nor an array: other commands were added after it, or replies were omitted
   // (`CLIENT REPLY`).
-  return Array.from(values as ArrayLike<unknown>, (value) => (value instanceof Error ? [value] : [null, value]));
+  const { length } = values as ArrayLike<unknown>;
+  const wrapped: unknown[] = [];
+  // Not `Array.from` with a function, which iterates, and took an eighth of a transaction's time.
+  for (let index = 0; index < length; index += 1) {
+    const value = (values as ArrayLike<unknown>)[index];
+    wrapped.push(value instanceof Error ? [value] : [null, value]);
+  }
+  return wrapped;
 }
 
 /** Puts something around `exec()` of a pipeline or transaction, however it is sent. */
