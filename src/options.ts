@@ -11,11 +11,11 @@ export interface CoalesceOptions {
    */
   schedule?: Schedule;
   /**
-   * Whether the loop looks for replies for a short time before it waits for them, since to wake a waiting thread takes
-   * longer than a Redis on the same machine needs for a few commands: after a turn of three commands and more, for 8
-   * microseconds per command, at most 100. Not where the first reply takes longer than 0.12 milliseconds, nor where
-   * windows go without a reply or the process is often preempted. Where it holds, turns of 32 commands and more leave
-   * in parts of 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first meanwhile.
+   * Whether the event loop polls for replies for a short time before it sleeps: to wake a sleeping thread takes longer
+   * than a Redis on the same machine needs for a few commands. It polls after a turn of three or more commands, for 8
+   * microseconds per command, at most 100. It does not poll if the first reply takes longer than 0.12 milliseconds, if
+   * polls find no replies, or if the process is often preempted. Where it polls, turns of 32 or more commands are sent
+   * in parts of 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first part meanwhile.
    * @default true
    */
   busyPoll?: boolean;
@@ -40,17 +40,16 @@ export interface CoalesceOptions {
    */
   maxInFlight?: number;
   /**
-   * Commands that may await their reply, per client or node of a Cluster, wherever they wait: on the wire, in the
-   * backlog, for the next connection. A call with which there would be more is rejected at once with
-   * `COALESCE_ERR_PENDING`, and nothing of it is sent; a pipeline or transaction as a whole. Reads that leave as one
-   * count as one. Commands that the client sends of its own accord, and `quit`, are never refused. An integer, minimum
-   * 1.
+   * Commands of a client, or of a Cluster's node, that may await their reply: on the wire, in the backlog, or before the
+   * next connection. A call beyond that is rejected at once with `COALESCE_ERR_PENDING`, and nothing of it is sent; a
+   * pipeline or transaction is rejected as a whole. Reads that are sent as one count as one. Commands that the client
+   * sends by itself, and `quit`, are never rejected. An integer, minimum 1.
    * @default undefined, no limit
    */
   maxPending?: number | undefined;
   /**
-   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` leaves the cork, which
-   * uses public API alone; then `maxBatchSize`, `maxInFlight`, `maxPending`, `shareReads`, `fuseReads` and `cache`
+   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` selects cork
+   * mode, which uses public APIs only; then `maxBatchSize`, `maxInFlight`, `maxPending`, `shareReads`, `fuseReads` and `cache`
    * cannot be given.
    * @default true
    */
@@ -62,8 +61,8 @@ export interface CoalesceOptions {
    */
   shareReads?: boolean;
   /**
-   * Sends `get`s that stand next to each other as one MGET, and `hget`s of one hash as one HMGET, of at most 64: a read
-   * then takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another type
+   * Whether adjacent `get`s are sent as one MGET, and adjacent `hget`s of one hash as one HMGET, at most 64 at a time: a
+   * read then takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another type
    * gives `null` instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while keys
    * are watched, in explicit pipelines, nor on a client with `cache`.
    * @default false
@@ -117,8 +116,8 @@ export interface CacheOptions {
    */
   scripts?: 'anything' | 'keys';
   /**
-   * Whether reads that nearly always follow another one are asked for together with it, and the elements of a list with
-   * its reply. See docs/prefetch.md.
+   * Whether reads that nearly always follow another read are sent together with it, and reads of a list's elements once
+   * the list has arrived. See docs/prefetch.md.
    * @default false
    */
   prefetch?: boolean;

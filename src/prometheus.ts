@@ -141,7 +141,7 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
   ],
   cache_evictions_total: ['Answers removed from memory for lack of room.', ({ cache }) => cache?.evictions ?? 0],
   cache_predicted_total: [
-    'Reads asked for before a caller wanted them (option cache.prefetch).',
+    'Reads sent before a caller issued them (option cache.prefetch).',
     ({ cache }) => cache?.predicted ?? 0,
   ],
   cache_predictions_used_total: [

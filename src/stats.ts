@@ -132,7 +132,7 @@ export interface CacheStats extends CacheUse {
   readonly invalidations: number;
   /** Answers removed for lack of room. */
   readonly evictions: number;
-  /** Reads asked for before a caller wanted them (`prefetch`), and those of them whose answer a caller got. */
+  /** Reads sent before a caller issued them (`prefetch`), and those of them whose answer a caller got. */
   readonly predicted: number;
   readonly predictionsUsed: number;
 }

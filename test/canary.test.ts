@@ -35,11 +35,11 @@ describe('the probe of the canary', () => {
   const probe = (folder: string, env = {}) =>
     run(process.execPath, ['--import', 'tsx', PROBE, folder, redisUrl()], { env: { ...process.env, ...env } });
 
-  it('reports fast commands for a client that it knows', async () => {
+  it('reports fast commands for a known client', async () => {
     expect((await probe(IOREDIS)).stdout).toMatch(/^ioredis \d+\.\d+\.\d+: fast\n$/);
   });
 
-  it('takes a release that nobody has read for known by its digests, and without them it has the cork', async () => {
+  it('takes an unread release for known by its digests; without them it is corked', async () => {
     const folder = join(scratch, 'next');
     await cp(IOREDIS, folder, { recursive: true });
     await symlink(dirname(IOREDIS), join(scratch, 'node_modules'), 'dir');

@@ -60,7 +60,7 @@ export class ReadFeatures implements Reads {
     const { batch } = this.outgoing;
     const { variant } = entry;
     if (answer !== undefined) cache?.defer(answer as CachedRead, entry, call);
-    else if (!call?.alone && this.#fused?.accepts(entry)) this.#issue(entry, this.#fused, call);
+    else if (!call?.unfused && this.#fused?.accepts(entry)) this.#issue(entry, this.#fused, call);
     else this.#issue(entry, batch.encode(variant, args) ?? entry.encode(), call);
     if (cache !== undefined && variant.command.cacheable && call?.cache !== false)
       cache.issued(variant, args, answer as CachedRead | undefined);

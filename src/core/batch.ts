@@ -25,7 +25,7 @@ export interface BatchOwner {
   /** The server's address, for subscribers of our channels. */
   readonly address: string;
   /** Counts the commands that have been handed to the batch or the socket and await their reply. */
-  readonly gate: { readonly onWire: number };
+  readonly gate: { readonly inFlight: number };
   /** Notified when the batch is sent or the turn ends: later commands belong to another batch. */
   readonly reads: Pick<Reads, 'endRun'> | undefined;
   /** Called if bytes could not be written: their commands are queued and will get no reply. */
@@ -106,15 +106,15 @@ export class Batch {
     const { options, stats } = owner;
     this.options = options;
     this.#limit = options.maxBatchSize;
-    this.#poll = new BusyPoll(options.busyPoll, stats, () => this.awaitingReply);
+    this.#poll = new BusyPoll(options.busyPoll, stats, () => this.sentUnanswered);
   }
 
   /** Commands that have gone to the socket and await their reply. */
-  get awaitingReply(): number {
-    return this.owner.gate.onWire - (this.commands - this.#joined);
+  get sentUnanswered(): number {
+    return this.owner.gate.inFlight - (this.commands - this.#joined);
   }
 
-  /** A fast command as RESP: text on the assumption that it is ASCII, or exact parts; undefined as `encodeExactly`. */
+  /** A fast command as text assumed to be ASCII, or exact parts; undefined if its entry must encode itself. */
   encode({ heads }: CommandVariant, args: readonly unknown[]): string | Part[] | undefined {
     const head = heads?.for(args.length);
     if (head === undefined) return undefined;
@@ -144,7 +144,7 @@ export class Batch {
     return this.#tail === tail;
   }
 
-  /** Adds one command that is part of the tail: as the first of a new one, or joining it in its place in the queue. */
+  /** Adds one command to the tail: it begins a new tail, or joins the present one and shares its queue item. */
   addToTail(tail: Tail, bytes: number): void {
     if (this.#tail === tail) this.#joined += 1;
     this.#tail = tail;
@@ -154,7 +154,7 @@ export class Batch {
     this.#added(1);
   }
 
-  /** The next command is another one, or the batch is sent. */
+  /** Encodes the tail: the next command cannot join it, or the batch is sent. */
   endTail(): void {
     const entry = this.#tail?.end();
     this.#tail = undefined;
@@ -173,12 +173,12 @@ export class Batch {
   }
 
   /**
-   * The command that was added last is a script, which takes Redis as long as a write takes us, or longer. If all
-   * scripts of a slow turn left at its end, Redis would have nothing to do in the turn, and we nothing until all
-   * replies have come: a BullMQ worker with ten jobs at a time came to 0.65× of a plain client's jobs.
+   * The command that was added last is a script, which takes Redis at least as long as a write takes us. If all scripts
+   * of a slow turn were sent at its end, Redis would idle during the turn, and we until the replies arrive: a BullMQ
+   * worker with ten concurrent jobs completed 0.65× of a plain client's jobs.
    */
   scriptAdded(): void {
-    // Who holds batches back on purpose decides for scripts, too.
+    // A schedule function decides for scripts, too.
     if (this.commands === 0 || typeof this.options.schedule === 'function') return;
     if (now() - this.#openedAt > AGE_FOR_SCRIPT_MS) this.flushThenTell('script');
   }
@@ -307,7 +307,7 @@ export class Batch {
       this.#openedAt = now();
       // Host: the last entry of a host's write is not queued yet.
       if (this.#sentInTurn === 0) {
-        this.#wireWasIdle = this.owner.gate.onWire <= (inHostWrite ? commands - 1 : commands);
+        this.#wireWasIdle = this.owner.gate.inFlight <= (inHostWrite ? commands - 1 : commands);
         this.#limit = Math.min(this.#sendsParts ? this.firstPart : Number.POSITIVE_INFINITY, this.options.maxBatchSize);
       }
     }
@@ -391,6 +391,10 @@ export class Batch {
     this.#parts = [];
     if (parts.length > 1) this.#cork();
     const { stream } = this.owner;
-    for (const part of parts) this.write.call(stream, part, typeof part === 'string' ? 'latin1' : undefined);
+    try {
+      for (const part of parts) this.write.call(stream, part, typeof part === 'string' ? 'latin1' : undefined);
+    } catch (error) {
+      this.owner.failed(error);
+    }
   }
 }

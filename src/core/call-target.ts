@@ -17,15 +17,15 @@ export interface CallTarget {
   readonly enabled: boolean;
   /** Hands a Cluster a command that failed on its node; undefined for a client. */
   readonly routing?: ClusterRouting;
-  /** Admits the client's calls; those of a Cluster while it has no node for them. Undefined: there is no bound. */
+  /** The bound of a client, or of a Cluster's calls that have no node yet; undefined if there is none. */
   readonly admission: Admission | undefined;
-  /** Admits a call with this first key; one that only reads may go to a replica. */
+  /** The bound of the node that a call with this first key goes to: a replica, maybe, if it only reads. */
   admissionFor(key: unknown, readOnly: boolean): Admission | undefined;
   /** Why no command can take the fast path now. */
   fallbackReason(): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   outgoingFor(command: FastCommand, key: unknown): Outgoing | FallbackReason;
-  /** The same for a single call. One that others may observe can be fast where other commands fall back. */
+  /** The same for a single call. With `mayBeSeen`, one that others observe gets a dispatcher that shows it to them. */
   dispatcherFor(command: FastCommand, key: unknown, mayBeSeen: boolean): Dispatcher | FallbackReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;

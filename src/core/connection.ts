@@ -65,7 +65,7 @@ export class Connection {
     this.#forgetExit = drainAtExit(() => this.drain('exit'));
     reader.source.start();
     stream.once('close', this.#onClose);
-    // Attached by user code amid a chunk, whose replies are not read here: the backlog may have room afterwards.
+    // User code may attach amid a chunk, of which the rest is not read here: the backlog may have room afterwards.
     if (!this.fresh) setImmediate(this.chunkRead);
     this.incoming?.started();
     reportConnection(this, 'attached', undefined);
@@ -85,8 +85,8 @@ export class Connection {
     nextTick(() => reportConnection(this, 'downgraded', NOT_READ));
   }
 
-  /** Whether replies are being read, and code of others may run. */
-  get isReading(): boolean {
+  /** Whether a chunk is being read, here or by the host, so that code of others may run. */
+  get isReaderBusy(): boolean {
     return this.reader.isBusy;
   }
 
@@ -115,17 +115,17 @@ export class Connection {
     const { gate } = this.outgoing;
     // Neither ended by the client itself nor lost amid a handshake, whose few commands say nothing about the bound.
     const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
-    if (isLost) gate.inFlightBound.lost(gate.onWire, this.#hasAnswered);
+    if (isLost) gate.inFlightBound.lost(gate.inFlight, this.#hasAnswered);
     this.#close();
     this.incoming?.deliver();
   };
 
   /**
-   * Ends the connection if the queue is not as long as the host's last write makes it (invariant 3). But layers may
-   * delay commands, so that the host writes others, mostly SELECTs, amid those of a pipeline; then it decodes all
-   * replies.
+   * Ends the connection if the host has not queued what it wrote last (invariant 3). But layers over `sendCommand` may
+   * delay commands of a pipeline, so that the host writes others between them, mostly SELECT; then the host decodes all
+   * later replies.
    *
-   * @param more - commands that the host has queued since, and is about to write; undefined if entries come next.
+   * @param more - commands that the host has queued since, and is about to write; undefined before fast entries.
    */
   checkQueue(more?: number): void {
     const { client, reader, outgoing } = this;
@@ -133,10 +133,12 @@ export class Connection {
     if (mismatch === undefined || !this.open) return;
     if (more !== undefined && isLayered(client)) {
       reader.giveUp();
-      // Commands that are not written yet are in the queue.
-      outgoing.gate.stopCounting(outgoing.batch);
-      // Host: when it empties its queue, it removes all `data` listeners.
-    } else if (reader.checkReady() && this.stream.listenerCount('data') > 0) this.failed(mismatch);
+      // The queue also holds commands that are not written yet: its length does not count replies any more.
+      outgoing.gate.lift(outgoing.batch);
+    } else if (reader.checkReady() && this.stream.listenerCount('data') > 0) {
+      // Host: without `data` listeners, it has emptied its queue.
+      this.failed(mismatch);
+    }
   }
 
   /** A chunk has been read to its end. */
@@ -170,8 +172,8 @@ export class Connection {
   }
 
   /**
-   * Entries are queued whose bytes cannot be sent. Every later reply would go to the wrong caller (invariant 3), so the
-   * connection ends.
+   * Ends the connection without sending what is pending: queue and wire no longer match, so every later reply would go
+   * to the wrong caller (invariant 3).
    */
   failed(error: unknown): void {
     this.open = false;

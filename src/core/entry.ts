@@ -154,7 +154,7 @@ function leaveDeadline(entry: Entry): void {
   deadline?.settled();
 }
 
-/** The followers of an entry that settles: once, also if a reply comes after a timeout. */
+/** Removes the followers of an entry that settles. A second call returns none: a reply may follow a timeout. */
 export function takeFollowers(entry: Entry): readonly Entry[] {
   const { followers } = entry;
   if (followers === undefined) return [];

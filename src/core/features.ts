@@ -11,8 +11,8 @@ import type { CallEntry, Entry } from './entry.js';
 
 /** The options of one call, and what they change. */
 export interface Call extends CallOptions {
-  /** Whether others see the command, so that it must be sent as it is. */
-  readonly alone?: boolean;
+  /** Whether others observe the command: then it is not fused with other reads. */
+  readonly unfused?: boolean;
   /** Makes the call's entry, where an ordinary one is not enough. */
   newEntry?(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], select: number): CallEntry;
   /** The entry was sent, or waits for a reply that a feature has. */
@@ -53,7 +53,10 @@ export interface Incoming {
   chunkCame(): void;
   /** Whether it holds the beginning of an incomplete push. */
   readonly holdsPush: boolean;
-  /** Takes the push at `position`, or its rest, and returns its end; -1 if it is the host's, behind `release()`. */
+  /**
+   * Reads the push at `position`, or the rest of the one that it holds, and returns its end. -1 if the host must get
+   * the push: then the caller forwards the bytes of `release()` first.
+   */
   push(chunk: Buffer, position: number): number;
   /** Gives back the beginning of a push that it holds. */
   release(): Buffer | undefined;
@@ -63,7 +66,7 @@ export interface Incoming {
   answered(entry: Entry | undefined, value: unknown): void;
   /** Settles the calls whose replies it has. User code runs, so no state may be inconsistent. */
   deliver(): void;
-  /** The connection ends, or its replies are no longer decoded here; or it stays open, as the host's. */
+  /** Replies are no longer read here. `staysOpen`: after `detach()`, the host continues with the connection. */
   ended(staysOpen?: boolean): void;
 }
 
@@ -73,6 +76,6 @@ export interface Admission {
   refusalOf(commands: number): Error | undefined;
   /** Rejects a command that the host is about to send, and returns true, if it may not be sent. */
   refuses(command: HostCommand, stream: unknown): boolean;
-  /** Removes the calls that do not fit from the end, and returns them. `refusalOf` has counted all as one. */
+  /** Removes the last calls, those beyond the bound, and returns them. `refusalOf` has counted all as one. */
   refuseBeyond<Call>(calls: Call[]): Call[];
 }

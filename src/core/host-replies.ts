@@ -56,7 +56,7 @@ export class HostReplies {
     if (result !== 'whole') return end;
     reader.stats.fallbackReplies += 1;
     const late = this.#answering;
-    // The host answers later, and the next reply would go to the head: let it decode all of them (invariant 3).
+    // The host left the head in the queue, and answers it later. Here the next reply would go to it (invariant 3).
     if (late !== undefined && queue.peekFront() === late && !mayAnswerNothing(reader.client, late)) reader.giveUp();
     return end;
   }

@@ -17,7 +17,7 @@ export function announceWrite(entry: Entry | undefined, data?: HostWrite['data']
   announcedData = data;
 }
 
-/** The entry of which the host writes `data`, if these are what was announced. */
+/** The announced entry, if `data` is what was announced. Withdraws the announcement. */
 function entryWrittenAs(data: HostWrite['data']): Entry | undefined {
   const entry = announcedData === data ? announced : undefined;
   announceWrite(undefined);
@@ -27,8 +27,8 @@ function entryWrittenAs(data: HostWrite['data']): Entry | undefined {
 /** The connection whose stream the host writes to. */
 interface WrittenConnection {
   readonly open: boolean;
-  /** Whether replies are being read, and code of others may run. */
-  readonly isReading: boolean;
+  /** Whether a chunk is being read, so that code of others may run. */
+  readonly isReaderBusy: boolean;
   /** @param more - commands that the host has queued since its last write, and is about to write. */
   checkQueue(more: number): void;
 }
@@ -51,7 +51,7 @@ export class HostWriteHook {
   readonly write = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']): boolean => {
     const result = this.#write(data, encoding, callback);
     // Not while replies are read: each removes a command from the queue, and user code may send in between.
-    if (this.connection.open && data.length > 0 && !this.connection.isReading)
+    if (this.connection.open && data.length > 0 && !this.connection.isReaderBusy)
       this.outgoing.replies.expectedQueueLength = this.client.commandQueue.length + 1;
     return result;
   };
@@ -70,7 +70,7 @@ export class HostWriteHook {
       this.#writeEntry(entry, data as string | Buffer);
       return true;
     }
-    const { commands, repliesOff, script } = this.#readWrite(data);
+    const { commands, repliesOff, script } = this.#parse(data);
     connection.checkQueue(commands - 1);
     if (!connection.open || stream.destroyed || data.length === 0 || this.#handshaking) {
       return batch.write.call(stream, data, encoding as BufferEncoding, callback);
@@ -82,7 +82,7 @@ export class HostWriteHook {
     reads?.endRun();
     if (repliesOff) {
       reads?.repliesOff();
-      gate.stopCounting(batch);
+      gate.lift(batch);
     }
     // All but the last of a pipeline's entries are in the queue by now.
     if (gate.mustWait(commands, begun, commands - 1)) {
@@ -110,8 +110,8 @@ export class HostWriteHook {
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
-  /** Records the effects of the commands in a host write. A write counts as at least one command. */
-  #readWrite(data: HostWrite['data']) {
+  /** Reads the commands in a host write, and reports their effects. Malformed bytes count as one command. */
+  #parse(data: HostWrite['data']) {
     const requests = this.#requests.read(this.client, data);
     const { reads, transaction } = this.outgoing;
     reads?.hostWrites(data, requests.single);

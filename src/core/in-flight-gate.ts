@@ -27,9 +27,8 @@ export class InFlightGate {
   /** Commands whose bytes are in the backlog. */
   waiting = 0;
   readonly #backlog = new Denque<Held>();
-  /** Commands on the wire when some were last let through. */
-  #onWire = 0;
-  #repliesOff = false;
+  #inFlightAtRelease = 0;
+  #isLifted = false;
 
   constructor(
     readonly limits: { readonly maxBatchSize: number; readonly maxBatchBytes: number },
@@ -37,20 +36,20 @@ export class InFlightGate {
     readonly client: { readonly commandQueue: HostQueue },
   ) {}
 
-  /** Small enough to be sent one by one as replies come, large enough to be worth a write. */
-  get #maxRun(): number {
+  /** The most commands in an item of the backlog: few enough to be released as replies come, enough for a write. */
+  get #commandsPerItem(): number {
     return Math.max(1, Math.min(this.limits.maxBatchSize, this.inFlightBound.current >> 3));
   }
 
-  /** Commands that have been handed to the batch or the socket and await their reply. */
-  get onWire(): number {
+  /** Queued commands whose bytes are not in the backlog: they are in the batch, or were sent. */
+  get inFlight(): number {
     return this.client.commandQueue.length - this.waiting;
   }
 
   /**
-   * Whether the bytes of `commands` more commands must wait. Ordering: no command overtakes the backlog. A transaction
-   * that has begun continues, and a pipeline larger than the limit goes alone. A server that was told to send no
-   * replies makes no room, and a process that exits cannot wait.
+   * Whether the bytes of `commands` more commands must wait. Ordering: no command overtakes the backlog. These never
+   * wait: commands of an open transaction, a pipeline larger than the limit if nothing else is in flight, and any
+   * command once the limit is lifted or the process exits.
    *
    * @param inQueue - how many of them are queued already.
    */
@@ -58,22 +57,30 @@ export class InFlightGate {
     if (this.waiting > 0) return true;
     const queued = this.client.commandQueue.length - inQueue;
     if (queued + commands <= this.inFlightBound.current) return false;
-    return queued > 0 && !inTransaction && !this.#repliesOff && !exiting;
+    return queued > 0 && !inTransaction && !this.#isLifted && !exiting;
   }
 
-  /** `CLIENT REPLY OFF` or `SKIP` was sent: from now on there are fewer replies than queued commands. */
-  stopCounting(batch: Batch): void {
-    this.#repliesOff = true;
+  /**
+   * Lifts the limit for the rest of the connection: the length of the queue no longer says how many replies will come
+   * (after `CLIENT REPLY`, or where layers delay commands).
+   */
+  lift(batch: Batch): void {
+    this.#isLifted = true;
     this.drain(batch);
   }
 
   /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
   holdFast(encoded: readonly Part[], inTransaction: boolean): void {
     const { maxBatchBytes } = this.limits;
-    const maxRun = this.#maxRun;
+    const mostCommands = this.#commandsPerItem;
     this.waiting += 1;
     let last = this.#backlog.peekBack();
-    if (last === undefined || !Array.isArray(last.content) || last.commands >= maxRun || last.bytes >= maxBatchBytes) {
+    if (
+      last === undefined ||
+      !Array.isArray(last.content) ||
+      last.commands >= mostCommands ||
+      last.bytes >= maxBatchBytes
+    ) {
       last = { commands: 0, fast: 0, bytes: 0, content: [], inTransaction };
       this.#backlog.push(last);
     }
@@ -82,7 +89,7 @@ export class InFlightGate {
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];
     appendParts(parts, encoded);
-    if (last.commands < maxRun && last.bytes < maxBatchBytes) return;
+    if (last.commands < mostCommands && last.bytes < maxBatchBytes) return;
     // Joined text is a tree of its pieces until it is written; a million commands must not be kept as trees.
     for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
@@ -95,9 +102,9 @@ export class InFlightGate {
 
   /** Replies have come, and there is a backlog: hands the batch the part of it that has room now, and flushes it. */
   release(batch: Batch): void {
-    this.inFlightBound.repliesCame(Math.max(0, this.#onWire - this.onWire));
-    while (this.#next(batch, this.inFlightBound.current - this.onWire, this.onWire <= 0));
-    this.#onWire = this.onWire;
+    this.inFlightBound.repliesCame(Math.max(0, this.#inFlightAtRelease - this.inFlight));
+    while (this.#next(batch, this.inFlightBound.current - this.inFlight, this.inFlight <= 0));
+    this.#inFlightAtRelease = this.inFlight;
     batch.flush('capacity');
   }
 
@@ -106,10 +113,10 @@ export class InFlightGate {
     while (this.#next(batch, Number.POSITIVE_INFINITY, true));
   }
 
-  /** Hands the batch the next element of the backlog if it fits, or in any case if `any`; false if none was handed. */
-  #next(batch: Batch, capacity: number, any: boolean): boolean {
+  /** Hands the batch the next item of the backlog, if it fits, continues a transaction or `force` is set. */
+  #next(batch: Batch, capacity: number, force: boolean): boolean {
     const first = this.#backlog.peekFront();
-    if (first === undefined || !(any || first.inTransaction || first.commands <= capacity)) return false;
+    if (first === undefined || !(force || first.inTransaction || first.commands <= capacity)) return false;
     this.#backlog.shift();
     this.waiting -= first.commands;
     const { content } = first;

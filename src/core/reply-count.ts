@@ -10,14 +10,15 @@ export class ReplyCount {
   /** Replies to the host's commands. */
   others = 0;
   /**
-   * The head of the host's queue before the host got the bytes that it is reading. Host: when it runs user code
-   * (`reconnectOnError`, transformers), the command has left the queue; it is counted when the host has returned.
+   * The head of the queue when the host got its present bytes; undefined while the host is not running. Host: it
+   * removes a command before it runs user code (`reconnectOnError`, transformers); the reply is counted when the host
+   * returns.
    */
-  leaving: object | undefined;
+  headBeforeForward: object | undefined;
 
   /**
-   * The length that the host's queue must have once the host has queued what it wrote last; undefined if it has written
-   * nothing since the last check.
+   * The length of the queue to expect after the host's last write. Host: it queues a command when `write` returns.
+   * Undefined if there is nothing to check.
    */
   expectedQueueLength: number | undefined;
 
@@ -33,13 +34,18 @@ export class ReplyCount {
     return coded(Error, CODES.REPLY, 'the client did not queue what it wrote, the connection is closed');
   }
 
+  /** Whether a fast entry awaits its reply. */
+  get hasFastInFlight(): boolean {
+    return this.expected !== this.fast;
+  }
+
   get all(): number {
     return this.fast + this.others;
   }
 
-  /** How many commands were queued before the next one. */
+  /** The position of the next command: how many were queued on this connection so far, answered or not. */
   nextPosition(queue: HostQueue): number {
-    const hasLeft = this.leaving !== undefined && queue.peekFront() !== this.leaving;
+    const hasLeft = this.headBeforeForward !== undefined && queue.peekFront() !== this.headBeforeForward;
     return this.all + Number(hasLeft) + queue.length;
   }
 }

@@ -60,8 +60,8 @@ export class ReplyReader {
   #state: State;
   /** Whether it is amid a chunk. */
   isReading = false;
-  /** The host's listener is running, which may call user code. */
-  #forwarding = false;
+  /** Code of others is running: the host's listener or a tracer's `resolve`, which may call user code. */
+  #othersRun = false;
   /** While `joining`, and until the line feed of the last line has come. */
   #lines: LineByLine | undefined;
   readonly source: DataListener;
@@ -73,10 +73,11 @@ export class ReplyReader {
   #keptChunk: Buffer | undefined;
   readonly #decoder: ReplyDecoder;
   readonly #hostReplies = new HostReplies(this);
-  /** The element of the queue whose reply is being assembled, and whether as the host's decoder gives it. */
+  /** The queue item whose split reply is being assembled. */
   #assembledFor: QueueItem | undefined;
+  /** Whether it is decoded raw, with Buffers for strings, as the host decodes it. */
   #assembledRaw = false;
-  /** The beginning of an error that may not be the host's, until its line feed has come. */
+  /** The beginning of a split error, held until its line feed arrives, since the entry may handle it. */
   #heldError: Buffer | undefined;
   #isTuned = false;
 
@@ -103,13 +104,13 @@ export class ReplyReader {
 
   /** Whether fast commands may be encoded: replies are read here, from a known beginning on. */
   checkReady(): boolean {
-    if (this.#forwarding) this.#checkDetached();
+    if (this.#othersRun) this.#checkListener();
     return this.#state === 'reading';
   }
 
   /** Whether it is amid a chunk, or the host is: transformers and tracers, which may send commands, run now. */
   get isBusy(): boolean {
-    return this.isReading || this.#forwarding;
+    return this.isReading || this.#othersRun;
   }
 
   /** Whether the host decodes everything for the rest of this connection. */
@@ -119,7 +120,7 @@ export class ReplyReader {
 
   /** Puts the host's listener back in our place. It decodes all later replies, those to fast entries included. */
   remove(): void {
-    this.#checkDetached();
+    this.#checkListener();
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
     this.source.restore();
@@ -134,8 +135,8 @@ export class ReplyReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
-  /** Invariant 9. Checked when other code has run, and while it runs. */
-  #checkDetached(): void {
+  /** Invariant 9: without our listener, the host has emptied its queue. Called while other code runs, and after it. */
+  #checkListener(): void {
     if (!this.source.isAttached && this.#state !== 'removed') this.#state = 'dead';
   }
 
@@ -172,7 +173,7 @@ export class ReplyReader {
     this.connection.chunkRead();
   }
 
-  /** Layers may have let through only some commands of a pipeline, which is written with its last one. */
+  /** Not under layers: they may have let through some commands of a pipeline, which are queued but not written. */
   #checkQueue(): void {
     const mismatch = this.replies.queueMismatch(this.client.commandQueue);
     if (mismatch !== undefined && this.#state === 'reading' && !isLayered(this.client)) throw mismatch;
@@ -196,8 +197,7 @@ export class ReplyReader {
         transaction.replied(chunk.latin1Slice(position, Math.min(position + LINE_KEPT, chunk.length)));
       }
       if (incoming !== undefined && chunk[position] === PUSH) position = this.#readPush(incoming, chunk, position);
-      else if (replies.expected === replies.fast && !incoming)
-        position = this.#hostReplies.forwardRest(chunk, position);
+      else if (!replies.hasFastInFlight && !incoming) position = this.#hostReplies.forwardRest(chunk, position);
       else position = this.#readReply(chunk, position);
     }
   }
@@ -274,7 +274,7 @@ export class ReplyReader {
         const forwarded = this.#state === 'reading' ? this.#hostReplies.forward(piece, 0) : 0;
         if (forwarded < piece.length) this.#finish(piece, forwarded);
       }
-      // A string that does not end in CR LF was whole already.
+      // The scanner does not check that a string ends in CR LF: for it, the reply was complete.
       const goesOn = this.#state === 'reading' && this.#hostReplies.isAmidReply && end < chunk.length;
       return goesOn ? this.#hostReplies.forward(chunk, end) : end;
     }
@@ -289,7 +289,7 @@ export class ReplyReader {
     this.stats.fastReplies += 1;
   }
 
-  /** Settles the head of the queue with its reply; through a `resolve` that a tracer has put there if it is `raw`. */
+  /** Removes the head of the queue, and settles it. A `raw` value goes to its `resolve`, which others have replaced. */
   #answer(head: Entry, value: unknown, raw: boolean): void {
     this.#shiftAnswered();
     this.incoming?.answered(head, value);
@@ -352,13 +352,13 @@ export class ReplyReader {
   forward(bytes: Buffer): void {
     const { replies } = this;
     const kept = keep(bytes);
-    replies.leaving = this.client.commandQueue.peekFront();
+    replies.headBeforeForward = this.client.commandQueue.peekFront();
     this.#runOthers(() => this.hostListener.call(this.connection.stream, kept));
-    replies.leaving = undefined;
+    replies.headBeforeForward = undefined;
   }
 
   #runOthers(code: () => void): void {
-    this.#forwarding = true;
+    this.#othersRun = true;
     try {
       code();
     } catch (error) {
@@ -366,9 +366,9 @@ export class ReplyReader {
         throw error;
       });
     } finally {
-      this.#forwarding = false;
+      this.#othersRun = false;
     }
-    this.#checkDetached();
+    this.#checkListener();
   }
 
   #kept(chunk: Buffer): Buffer {

@@ -9,7 +9,7 @@ import { variantOf } from './entry.js';
 import type { Call } from './features.js';
 import type { Chained } from './outgoing.js';
 
-/** A layer around every call; `send` sends the call with the given arguments. */
+/** A function around every call, the advisor's; `send` sends the call with the given arguments. */
 export type AroundSends = (
   sender: Sender,
   target: CallTarget,
@@ -17,7 +17,7 @@ export type AroundSends = (
   send: (given: unknown[]) => unknown,
 ) => unknown;
 let around: AroundSends | undefined;
-/** Commands that are sent meanwhile are part of the call. */
+/** It is running: commands that are sent now belong to its call, and do not pass it again. */
 let isWithin = false;
 
 export function aroundSends(layer: AroundSends | undefined): void {
@@ -66,13 +66,13 @@ export abstract class Sender {
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
-    // A tracer would get a promise other than the one that has the callback.
-    const watchable = call === undefined && typeof last !== 'function';
+    // Observed calls have no options; and a callback would belong to another promise than the tracer's.
+    const mayBeSeen = call === undefined && typeof last !== 'function';
     const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
     const sent =
       encodable === undefined
-        ? this.#prepareAndSend(target, args, transformer, call, watchable)
-        : this.#sendEncodable(target, encodable, args[0], undefined, args, call, watchable);
+        ? this.#prepareAndSend(target, args, transformer, call, mayBeSeen)
+        : this.#sendEncodable(target, encodable, args[0], undefined, args, call, mayBeSeen);
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
   }
@@ -92,12 +92,12 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
     call: Call | undefined,
-    watchable: boolean,
+    mayBeSeen: boolean,
   ): Promise<unknown> | Fallback {
     const prepared = this.prepare(target, args, transformer);
     if (prepared instanceof Fallback) return prepared;
     const { sent, key, argumentsSoFar } = prepared;
-    return this.#sendEncodable(target, this.encodableOf(sent), key, argumentsSoFar, args, call, watchable);
+    return this.#sendEncodable(target, this.encodableOf(sent), key, argumentsSoFar, args, call, mayBeSeen);
   }
 
   /**
@@ -113,10 +113,10 @@ export abstract class Sender {
     argumentsSoFar: ArgumentsSoFar | undefined,
     args: readonly unknown[],
     call: Call | undefined,
-    watchable: boolean,
+    mayBeSeen: boolean,
   ): Promise<unknown> | Fallback {
     const { variant } = this;
-    const found = target.dispatcherFor(variant.command, key, watchable);
+    const found = target.dispatcherFor(variant.command, key, mayBeSeen);
     if (typeof found === 'string') return new Fallback(found, argumentsSoFar);
     if (encodable === undefined) return new Fallback('arguments', argumentsSoFar);
     return found.dispatch(variant, encodable, target.routing, call, this.chained?.(target.client, args, call));

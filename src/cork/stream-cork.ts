@@ -28,7 +28,7 @@ export type CorkFlushReason = 'schedule' | 'idle' | 'bytes' | 'age' | 'end' | 'e
 
 type Write = (data?: string | Uint8Array, ...rest: unknown[]) => boolean;
 const NO_OBSERVER: CorkObserver = { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed() {} };
-/** A write to a cork older than this flushes it, so that the server has work during a slow turn. */
+/** A write flushes if the first held write is older than this, so that the server has work during a slow turn. */
 const MAX_AGE_MS = 0.1;
 /**
  * After a turn with fewer writes, the next turn's first write is sent at once, unless a reply is still pending (similar
@@ -41,11 +41,12 @@ const UNCORKED: Corked = { flush() {}, undo() {} };
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
 /**
- * Combines a turn's writes into one or two: the first is sent at once if no reply is pending, the next corks the
- * stream, and the end of the turn uncorks it, or earlier `end()`, `destroy()`, a `cork()` by other code or the exit of
- * the process. The stream keeps the order, callbacks and errors of its writes. Node counts corks, so other code may
- * cork the stream, too. A corked stream keeps its cork. A stream that has ended, or whose `cork()` has no effect, is
- * left alone; with `IOREDIS_COALESCE=off`, all are.
+ * Combines a turn's writes, normally into one or two. If no reply is pending and the last turn had few writes, the
+ * first write is sent at once. The next one corks the stream, and the end of the turn uncorks it. `end()`, `destroy()`,
+ * a `cork()` by other code, the exit of the process, many bytes or an old write uncork it earlier. The stream keeps the
+ * order, callbacks and errors of its writes. Node counts corks, so other code may cork the stream, too. A corked stream
+ * keeps its cork. A stream that has ended, or whose `cork()` has no effect, is left alone; with `IOREDIS_COALESCE=off`,
+ * all are.
  *
  * @throws {TypeError} `COALESCE_ERR_CLIENT` if `stream` is not a stream; `COALESCE_ERR_OPTION` for an unknown option or
  *   a wrong type.

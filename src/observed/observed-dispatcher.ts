@@ -43,7 +43,7 @@ export class PublishedDispatcher implements Dispatcher {
     };
     // Host: a Cluster's own `sendCommand` returns the command's promise, whatever its node returns.
     const isNodes = routing !== undefined && through === outgoing.client;
-    const promise = outgoing.dispatch(variant, args, isNodes ? routing : undefined, { alone: true, sent }, chained);
+    const promise = outgoing.dispatch(variant, args, isNodes ? routing : undefined, { unfused: true, sent }, chained);
     return isNodes ? promise : (published ?? promise);
   }
 }

@@ -31,7 +31,7 @@ describe('names', () => {
 });
 
 describe('results', () => {
-  it('are written only where that is asked for', () => {
+  it('are written only where that is requested', () => {
     expect(parseOptions([])?.out).toBeUndefined();
     expect(parseOptions(['schedule', '--publish'])?.out).toBe('bench/results');
     expect(parseOptions(['--smoke', '--out', 'folder'])?.out).toBe('folder');
@@ -77,7 +77,7 @@ describe('the time', () => {
     for (const one of BENCHMARKS) expect(paceOf(one, {}).least).toBe(6);
   });
 
-  it('is what is asked for, and in a smoke run short', () => {
+  it('is what is requested, and in a smoke run short', () => {
     for (const one of BENCHMARKS) {
       expect(paceOf(one, { rounds: 9, seconds: 2 })).toMatchObject({ least: 9, most: 9, seconds: 2 });
       expect(paceOf(one, { smoke: true }).most).toBe(1);

@@ -321,7 +321,7 @@ describe('nothing is cached, and a warning says why, with a server', () => {
     expect(client.coalescer.stats().cache).toMatchObject({ hits: 0, entries: 0 });
   });
 
-  it('that refuses PTTL only: answers are kept, and reconnectOnError is not asked about what nobody has issued', async () => {
+  it('that refuses PTTL only: answers are kept, and reconnectOnError is not called for commands of the cache', async () => {
     await other.call('ACL', 'SETUSER', 'timeless', 'on', '>pw', '~*', '+@all', '-pttl');
     const asked: Error[] = [];
     const reconnectOnError = (error: Error) => asked.push(error) > 0;

@@ -65,7 +65,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     expect(await fromMemory(client, () => client.get(k))).toBe(false);
   });
 
-  it('of one turn come together, in the order of their calls, after all that was asked for in it', async () => {
+  it('of one turn come together, in the order of their calls, after all that was requested in it', async () => {
     const client = await start();
     const order: string[] = [];
     const asks = [1, 2, 3].map(async (request) => {
@@ -299,7 +299,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     expect(turns).toBeGreaterThan(50);
   });
 
-  it('is not given between a message on the same connection and the invalidation that it tells of', async () => {
+  it('is not given between a message on the same connection and the invalidation that follows it', async () => {
     const client = await start();
     await client.config('SET', 'notify-keyspace-events', 'KEA');
     await client.subscribe('moment:changed', '__keyevent@0__:set', '__keyevent@0__:lpop');
@@ -381,7 +381,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     expect(await client.get(key)).toBeNull();
   });
 
-  it('of a read that many miss at once is asked for once', async () => {
+  it('of a read that many miss at once is requested once', async () => {
     const client = await start();
     await other.set(k, 'new');
     await until(() => client.coalescer.stats().cache?.invalidations !== 0, 'the invalidation has come');

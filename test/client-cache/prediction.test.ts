@@ -82,7 +82,7 @@ it('reads may be predicted as callers have issued in this second, or 64 from the
   expect(trial.list('list', SIXTY_FOUR).length).toBeLessThan(4);
 });
 
-describe('what is asked for', () => {
+describe('what is requested', () => {
   it('with a read are its followers, once: not again with a read that was predicted beside them', () => {
     const trial = new Trial();
     trial.flows(100, 'user', 'cart', 'plan');
@@ -133,7 +133,7 @@ describe('a prediction', () => {
     expect([forgotten.successor.used, forgotten.successor.unused]).toEqual([0, 1]);
   });
 
-  it.each(['decoded', 'raw'] as const)('gives each who waits a reply of its own: %s', (form) => {
+  it.each(['decoded', 'raw'] as const)('gives each waiting read its own reply: %s', (form) => {
     const { entry, follow } = predicted();
     const reply = ['a', ['b'], Buffer.from('c')];
     const got: unknown[] = [];
@@ -147,7 +147,7 @@ describe('a prediction', () => {
     expect(reply).toEqual(other);
   });
 
-  it('has an error that is nobody’s, read here or by the client: those who wait are sent', () => {
+  it('fails with an error that no caller gets, decoded by either side: waiting reads are sent', () => {
     const here = predicted();
     const waits = here.follow();
     expect(here.entry.handlesError('WRONGTYPE')).toBe(true);

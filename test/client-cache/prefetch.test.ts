@@ -40,7 +40,7 @@ async function wasPredicted(client: CoalescedClient, read: () => Promise<unknown
 }
 
 describe('reads that follow another one', () => {
-  it('are asked for in the same write as that, and not sent when they are issued', async () => {
+  it('are requested in the same write as that, and not sent when they are issued', async () => {
     const flow = await learn();
     const { client } = flow;
     const id = await flow.newUser();
@@ -57,7 +57,7 @@ describe('reads that follow another one', () => {
     expect(reads).toEqual(['get', 'hgetall', 'get', 'get', 'get']);
   });
 
-  it('are asked for with an answer from memory, too', async () => {
+  it('are requested with an answer from memory, too', async () => {
     const flow = await learn();
     const { client } = flow;
     const id = await flow.newUser();
@@ -164,7 +164,7 @@ describe('the elements of a list', () => {
     ],
   ];
 
-  it.each(kinds)('%s: are asked for when it has come', async (_, write, read) => {
+  it.each(kinds)('%s: are requested when it has come', async (_, write, read) => {
     const client = await cached(server.url, { prefetch: true });
     const run = async (id: number) => {
       const ids = Array.from({ length: 5 }, (_, index) => String(1_000 + id * 5 + index));
@@ -362,7 +362,7 @@ describe('an answer that was predicted', () => {
     expect(await wasPredicted(client, () => client.get(flow.key('plan', late)))).toBe(false);
   });
 
-  it('is not given later than a second after it was asked for, however late its reply comes', async () => {
+  it('is not given later than a second after it was requested, however late its reply comes', async () => {
     const proxy = await startProxy(server.url);
     const flow = await learned(proxy.url, other, prefix);
     const { client } = flow;
@@ -492,7 +492,7 @@ describe('an answer that was predicted', () => {
     await Promise.all(changes);
   });
 
-  it('is nobody’s if it is an error: who waits for it is sent', async () => {
+  it('reaches no caller if it is an error: waiting reads are sent', async () => {
     const flow = await learn();
     const { client } = flow;
     const id = await flow.newUser();

@@ -247,7 +247,7 @@ describe.each(MODES)('an error that passes, %s', (_, cache) => {
   );
 });
 
-it('a time to live counts from when it was asked for, not from its reply: an answer ends early rather than late', async () => {
+it('a time to live counts from when it was requested, not from its reply: an answer ends early rather than late', async () => {
   const ttl = 600;
   const proxy = await startProxy(server.url);
   const key = `times:${uniquePrefix('slow')}`;

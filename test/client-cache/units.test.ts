@@ -83,7 +83,7 @@ describe('CacheStore', () => {
     const admitted = (store: CacheStore, ask: (time: number) => [name: string, read: string]) =>
       Array.from({ length: 100 }, (_, time) => store.admits(...ask(time))).filter(Boolean).length;
 
-    it('admits a key when it is asked for again, not at once', () => {
+    it('admits a key when it is requested again, not at once', () => {
       const store = full();
       expect(admitted(store, (time) => [`new ${time}`, NONE])).toBe(0);
       expect(admitted(store, () => ['new', NONE])).toBeGreaterThan(5);
@@ -91,13 +91,13 @@ describe('CacheStore', () => {
       expect(store.admits('another', NONE)).toBe(true);
     });
 
-    it('admits no further answers of a key that is kept, unless they are asked for again', () => {
+    it('admits no further answers of a key that is kept, unless they are requested again', () => {
       const store = full();
       expect(admitted(store, (time) => ['key 7', field(`${time}`)])).toBe(0);
       expect(admitted(store, () => ['key 7', field('a')])).toBeGreaterThan(5);
     });
 
-    it('admits each read that is asked for again and again, whatever the number of reads between', () => {
+    it('admits each read that is requested again and again, whatever the number of reads between', () => {
       for (const period of [2, 8, 32, 64, 100]) {
         const store = full();
         const names = new Set<string>();
@@ -270,7 +270,7 @@ it.each([
 });
 
 describe('RecentReads', () => {
-  it('knows a key that was asked for recently, and forgets it after many others', () => {
+  it('remembers a key that was read recently, and forgets it after many others', () => {
     const recent = new RecentReads(1_000);
     expect(recent.remember(hashOf('a'))).toBe(false);
     expect(recent.remember(hashOf('a'))).toBe(true);
@@ -278,7 +278,7 @@ describe('RecentReads', () => {
     expect(recent.remember(hashOf('a'))).toBe(false);
   });
 
-  it('comes to know keys that take the same place, although they are asked for in turn', () => {
+  it('comes to know keys that take the same place, although they are requested in turn', () => {
     const recent = new RecentReads(1);
     const names = Array.from({ length: 500 }, (_, index) => `key ${index}`);
     const known = new Set<string>();
@@ -303,7 +303,7 @@ describe('RecentReads', () => {
     expect(known).toBeGreaterThan(3_000);
   });
 
-  it('tells keys apart that end alike, or begin alike, however long that is', () => {
+  it('distinguishes keys with common beginnings or ends of any length', () => {
     for (const name of [
       (index: number) => `${index}:${'x'.repeat(1_000)}`,
       (index: number) => `${'x'.repeat(1_000)}:${index}`,
@@ -389,10 +389,10 @@ describe('IssuedCommands', () => {
     const replies = new ReplyCount();
     const queue = new Denque<QueueItem>([{}, {}, {}] as QueueItem[]);
     expect(replies.nextPosition(queue)).toBe(3);
-    replies.leaving = queue.peekFront();
+    replies.headBeforeForward = queue.peekFront();
     queue.shift();
     expect(replies.nextPosition(queue)).toBe(3);
-    replies.leaving = undefined;
+    replies.headBeforeForward = undefined;
     replies.others += 1;
     expect(replies.nextPosition(queue)).toBe(3);
   });

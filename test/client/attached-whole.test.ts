@@ -89,7 +89,7 @@ describe.each(HOSTS)('$name', ({ Redis: Class, create }) => {
     expect(await use(coalesce(client))).toEqual(['OK', 'v', 1, [[null, 'v']]]);
   });
 
-  it('a client that can get no new properties has the cork', async () => {
+  it('a client that can get no new properties is corked', async () => {
     const plain = await ready(create(redisUrl()));
     // Host: these come when a connection is lost.
     const client = Object.preventExtensions(Object.assign(plain, { prevCondition: null, prevCommandQueue: null }));

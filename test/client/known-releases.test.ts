@@ -208,7 +208,7 @@ describe('an unknown client', () => {
     expect(cluster.coalescer.stats().unknownClient).toBe('ioredis 6.1.0');
   });
 
-  it('that is a Cluster splits keys, since the option changes what a call means, and has the cork', async () => {
+  it('that is a Cluster splits keys, since the option changes what a call means, and is corked', async () => {
     const { Cluster } = future.load();
     const cluster = coalesce(new Cluster([], { lazyConnect: true }) as Redis, { splitKeys: true });
     expect(Object.getPrototypeOf(cluster)).toBe(Cluster.prototype);

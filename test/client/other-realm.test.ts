@@ -34,7 +34,7 @@ function loadedElsewhere(name: string): { Redis: new (url: string) => Client } {
 }
 
 describe.each(['ioredis', 'ioredis5', 'iovalkey'])('a client of %s from another realm', (name) => {
-  it('has the cork: errors within a transaction are errors', async () => {
+  it('is corked: errors within a transaction are errors', async () => {
     const { Redis } = loadedElsewhere(name);
     await expectAsPlain(async (kind) => {
       const client = endWithTest(await ready(new Redis(redisUrl())));

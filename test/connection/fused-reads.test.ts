@@ -228,7 +228,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(client.coalescer.stats().fusedReads).toBe(2);
   });
 
-  it('a user who may not use MGET gets what GET gives, and nothing is fused any more on that connection', async () => {
+  it('a user without permission for MGET gets the replies of GET, and nothing more is fused on that connection', async () => {
     expectWarnings('COALESCE_WARN_FUSE');
     const { plain } = await scene(host);
     await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '+@all', '-mget');
@@ -485,7 +485,7 @@ describe('reads are not fused', () => {
 });
 
 describe('of single members', () => {
-  it('a repeated key is asked for once with `shareReads`', async () => {
+  it('a repeated key is requested once with `shareReads`', async () => {
     const { client, spy } = await scene(ioredis6, { shareReads: true });
     const values = await Promise.all(['a', 'b', 'a', 'a', 'none'].map((name) => client.get(key(name))));
     expect(values).toEqual(['1', 'zwei', '1', '1', null]);

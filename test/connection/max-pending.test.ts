@@ -340,7 +340,7 @@ describe('maxPending', () => {
     ]);
   });
 
-  it('a traced client refuses the same calls, and the fast path knows its tracer', async () => {
+  it('a traced client refuses the same calls, and stays fast', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 3 }));
     await client.echo('fast');
     expect(await refused(gets(client, 5))).toEqual({ answered: 3, refused: 2 });

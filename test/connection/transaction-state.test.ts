@@ -94,7 +94,7 @@ describe('TransactionState', () => {
     });
   });
 
-  it('tells those who wait for its end', async () => {
+  it('resolves for those that wait for its end', async () => {
     const transaction = new TransactionState();
     expect(transaction.closed()).toBeUndefined();
     transaction.issued('multi');

@@ -73,7 +73,7 @@ describe.each(HOSTS)('$name: shareReads in a transaction that', (host) => {
     });
   });
 
-  it.skipIf(host !== ioredis6)('was open, and a message comes: a push tells nothing of it', async () => {
+  it.skipIf(host !== ioredis6)('was open, and a message comes: a push does not reveal it', async () => {
     await expectAsPlain(async (kind) => {
       const publisher = await ready(host.create(redisUrl()));
       const client = await ready(host.create(redisUrl(), { protocol: 3 }));

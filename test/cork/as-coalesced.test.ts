@@ -129,7 +129,7 @@ describe.each(HOSTS)('copies of a corked client of $name', (host) => {
     await expect(copyOf({ coalesce: { maxInFlight: 0 } })).rejects.toMatchObject({ code: 'COALESCE_ERR_OPTION' });
   });
 
-  it('a copy of a copy has the cork, too', async () => {
+  it('a copy of a copy is corked, too', async () => {
     const copy = await copyOf({});
     const next = await ready(endWithTest(copy.duplicate() as CoalescedClient));
     expect(next.coalescer.stats().mode).toBe('cork');

@@ -97,7 +97,7 @@ describe('the handle', () => {
     expect(spy.writes).toHaveLength(2);
   });
 
-  it('flush() sends at once; a client has one cork, whoever asks for it', async () => {
+  it('flush() sends at once; a client has one cork, however often it is corked', async () => {
     const client = await ready(ioredis6.create(redisUrl()));
     const corked = cork(client);
     expect(cork(client, { schedule: 'tick' })).toBe(corked);

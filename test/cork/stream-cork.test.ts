@@ -205,7 +205,7 @@ describe('what is held leaves first', () => {
     expect(stream.writableCorked).toBe(0);
   });
 
-  it('when it is asked for', () => {
+  it('when it is requested', () => {
     const { stream, writes } = noting();
     const { flush } = corkStream(stream);
     stream.write('a');
@@ -262,7 +262,7 @@ describe('the stream keeps its own rules', () => {
     expect(writes).toEqual(['a']);
   });
 
-  it('an error that it throws as it is uncorked destroys it, as there is nobody to throw at', async () => {
+  it('an error that it throws as it is uncorked destroys it, since no caller could catch it', async () => {
     const { stream } = noting({ fails: true });
     corkStream(stream);
     const error = new Promise((resolve) => stream.once('error', resolve));
@@ -270,7 +270,7 @@ describe('the stream keeps its own rules', () => {
     expect(await error).toMatchObject({ message: 'the stream has thrown' });
   });
 
-  it('one that nobody reads does not begin to flow', () => {
+  it('one without a reader does not begin to flow', () => {
     const { stream } = noting({ listens: false });
     corkStream(stream);
     expect(stream.readableFlowing).toBe(null);

@@ -206,7 +206,7 @@ describe('the live page’s own routes', () => {
       body: JSON.stringify(body),
     });
 
-  it('reads as many fields as asked for, the same on all clients', async () => {
+  it('reads as many fields as requested, the same on all clients', async () => {
     const [plain, coalesced, cached] = await Promise.all(
       ['plain', 'coalesced', 'cached'].map(async (variant) => {
         const response = await fetch(`${origin}/live/load/${variant}/2?commands=10`);

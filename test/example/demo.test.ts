@@ -107,7 +107,7 @@ describe('the figures', () => {
     expect(renderVerdict(summarize(results()))).toContain('with the cache: 3,000 requests/s');
   });
 
-  it('have a line for fused reads, if it is asked for', () => {
+  it('have a line for fused reads, if it is requested', () => {
     const variants = [1000, 3000, 3100].map((perSecond, index) => {
       return { variant: FUSED_SERVICE.variants[index]!, figures: { throughput: [perSecond], serverCpu: [8 - index] } };
     });

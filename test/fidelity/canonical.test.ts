@@ -15,7 +15,7 @@ class Named extends Error {
   override readonly name = 'ReplyError';
 }
 
-describe('the comparer tells apart', () => {
+describe('the comparer distinguishes', () => {
   const get = { name: 'get', args: ['k'] };
   const descending = Object.defineProperty({}, 'a', {
     value: 1,

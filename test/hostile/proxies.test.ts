@@ -70,7 +70,7 @@ it('stuck replies come first, in order, and the end behind them', async () => {
   expect([text(), ended()]).toEqual([`${REPLIES}+OK\r\n`, 'end']);
 });
 
-it('a half-open connection says nothing, and its requests reach nobody', async () => {
+it('a half-open connection is silent, and its requests are lost', async () => {
   const proxy = await startProxy(redisUrl());
   const { socket, text, ended } = await dial(proxy);
   proxy.halfOpen();

@@ -121,7 +121,7 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     expect(ended.map(({ size }) => size)).toEqual([7, 7, 7, 7, 2, 1]);
   });
 
-  it.each([{}, { maxInFlight: 2 }])('tells which commands of a pipeline the client has made, %j', async (options) => {
+  it.each([{}, { maxInFlight: 2 }])('counts which commands of a pipeline the client has made, %j', async (options) => {
     const client = await warmed(host, {}, options);
     const { ended } = listen<BatchEvent>(CHANNELS.BATCH);
     const before = client.coalescer.stats().fastCommands;

@@ -55,7 +55,7 @@ describe.concurrent('DEBUG', () => {
     expect(await printedWith('ioredis-coalesce:attach')).toHaveLength(2);
   });
 
-  it('nothing is printed unless asked for', async () => {
+  it('nothing is printed unless requested', async () => {
     expect(await printedWith('')).toEqual([]);
   });
 

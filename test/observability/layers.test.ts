@@ -347,7 +347,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     });
   });
 
-  it('a command that timed out is rejected through the layers, and its late reply reaches nobody', async () => {
+  it('a command that timed out is rejected through the layers, and its late reply reaches no caller', async () => {
     const run = async (kind: 'plain' | 'coalesced') => {
       const proxy = await startProxy(redisUrl());
       const log: unknown[] = [];

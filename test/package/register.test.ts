@@ -148,7 +148,7 @@ describe('every client of the process', () => {
     expect(stderr).toBe('');
   });
 
-  it('has the cork if it is of another realm', async () => {
+  it('is corked if it is of another realm', async () => {
     const { result, stderr } = await registered(`
       import { EventEmitter } from 'node:events';
       import { createContext, runInContext } from 'node:vm';

@@ -63,7 +63,7 @@ describe('request scanner', () => {
     expect(read(piece)).toEqual([['get', 'a']]);
   });
 
-  it('reads arguments of a single long command only when they are asked for', () => {
+  it('reads arguments of a single long command only when they are requested', () => {
     const long = 'żółw'.repeat(100_000);
     for (const data of [request('set', 'key', long, 'ex', '1'), request('set', 'key', long, 'ex', '1').toString()]) {
       const requests = new RequestReader(data, true);
