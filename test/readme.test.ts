@@ -6,7 +6,8 @@ import { expect, it } from 'vitest';
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 
 const LONGEST = 171;
-const MOST_WORDS_OF_README = 1_360;
+/** Without its table. */
+const MOST_WORDS_OF_README = 1_300;
 
 /** What users read; the rest is for developers, or reference that is generated. */
 const USER_DOCUMENTS = 'api production recipes caching guarantees packages testing compatibility'.split(' ');
@@ -24,7 +25,7 @@ const document = (name: string) => readFileSync(new URL(`../docs/${name}.md`, im
 
 it('is short enough to be read', () => {
   expect(readme.split('\n').length).toBeLessThan(LONGEST);
-  expect(readme.trim().split(/\s+/).length).toBeLessThan(MOST_WORDS_OF_README);
+  expect(wordsOf(readme)).toBeLessThan(MOST_WORDS_OF_README);
 });
 
 it('and the documents for users fit in a head, together', () => {
