@@ -206,7 +206,7 @@ export function renderReport({ settings, environment, results, ranges }: ReturnT
       `${seconds} s each in ${rounds} rounds, taking turns, medians; CPU per command${fuse ? '; coalesced with fuseReads' : ''}`,
     ...[HEAD, ...rows].map(lineOf),
     `Coalesced: ${gain('coalesced')}.`,
-    `The cork, by public API alone: ${gain('cork')}.`,
+    `Cork mode, through public APIs alone: ${gain('cork')}.`,
     ...(tls ? ['All of this over TLS: both CPU figures include encryption, which no client here saves per byte.'] : []),
     'This measures the client alone: a service does more than ask Redis, and gains less.',
     'In a service: IOREDIS_COALESCE=stats node --import ioredis-coalesce/register app.js',

@@ -40,16 +40,16 @@ export interface CoalesceOptions {
    */
   maxInFlight?: number;
   /**
-   * Commands of a client, or of a Cluster's node, that may await their reply: on the wire, in the backlog, or before the
-   * next connection. A call beyond that is rejected at once with `COALESCE_ERR_PENDING`, and nothing of it is sent; a
-   * pipeline or transaction is rejected as a whole. Reads that are sent as one count as one. Commands that the client
+   * Commands of a client, or of a Cluster's node, that may await their reply: on the wire, in the backlog, or before
+   * the next connection. A call beyond that is rejected at once with `COALESCE_ERR_PENDING`, and nothing of it is sent;
+   * a pipeline or transaction is rejected as a whole. Reads that are sent as one count as one. Commands that the client
    * sends by itself, and `quit`, are never rejected. An integer, minimum 1.
    * @default undefined, no limit
    */
   maxPending?: number | undefined;
   /**
-   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` selects cork
-   * mode, which uses public APIs only; then `maxBatchSize`, `maxInFlight`, `maxPending`, `shareReads`, `fuseReads` and `cache`
+   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` selects cork mode, which
+   * uses public APIs only; then `maxBatchSize`, `maxInFlight`, `maxPending`, `shareReads`, `fuseReads` and `cache`
    * cannot be given.
    * @default true
    */
@@ -61,10 +61,10 @@ export interface CoalesceOptions {
    */
   shareReads?: boolean;
   /**
-   * Whether adjacent `get`s are sent as one MGET, and adjacent `hget`s of one hash as one HMGET, at most 64 at a time: a
-   * read then takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another type
-   * gives `null` instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while keys
-   * are watched, in explicit pipelines, nor on a client with `cache`.
+   * Whether adjacent `get`s are sent as one MGET, and adjacent `hget`s of one hash as one HMGET, at most 64 at a time:
+   * a read then takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another
+   * type gives `null` instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while
+   * keys are watched, in explicit pipelines, nor on a client with `cache`.
    * @default false
    */
   fuseReads?: boolean;

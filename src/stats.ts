@@ -66,7 +66,8 @@ const NO_FALLBACKS = {
 export interface CoalescerStats {
   /**
    * - `fast`: commands take the fast path;
-   * - `cork`: one write a turn, by public API alone. Then `commands` counts writes: a pipeline is one; `inFlight` is 0;
+   * - `cork`: one write per turn, through public APIs only. `commands` counts writes (a pipeline is one), `inFlight` is
+   *   0;
    * - `plain`: the client is not coalesced.
    */
   readonly mode: Mode;

@@ -75,6 +75,8 @@ export class Connection {
   fallbackReason(): FallbackReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
+    // Fast bytes would overtake what a wrapper over our hook holds back.
+    if (this.stream.write !== this.#hostWrites.write) return 'patched';
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'downgraded' : 'connection';
     return clientFallbackReason(this.client, this.stream);
   }
@@ -113,7 +115,7 @@ export class Connection {
     if (!this.open) return;
     const { client, stream } = this;
     const { gate } = this.outgoing;
-    // Neither ended by the client itself nor lost amid a handshake, whose few commands say nothing about the bound.
+    // The handshake was over (its few commands say nothing about the bound), and the client did not end it itself.
     const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
     if (isLost) gate.inFlightBound.lost(gate.inFlight, this.#hasAnswered);
     this.#close();
@@ -125,19 +127,20 @@ export class Connection {
    * delay commands of a pipeline, so that the host writes others between them, mostly SELECT; then the host decodes all
    * later replies.
    *
-   * @param more - commands that the host has queued since, and is about to write; undefined before fast entries.
+   * @param queuedAhead - for a write of the host: how many of its commands are queued already (all but the last);
+   * undefined before fast entries.
    */
-  checkQueue(more?: number): void {
+  checkQueue(queuedAhead?: number): void {
     const { client, reader, outgoing } = this;
-    const mismatch = this.replies.queueMismatch(client.commandQueue, more);
+    const mismatch = this.replies.queueMismatch(client.commandQueue, queuedAhead);
     if (mismatch === undefined || !this.open) return;
-    if (more !== undefined && isLayered(client)) {
+    if (queuedAhead !== undefined && !mismatch.isShort && isLayered(client)) {
       reader.giveUp();
       // The queue also holds commands that are not written yet: its length does not count replies any more.
       outgoing.gate.lift(outgoing.batch);
     } else if (reader.checkReady() && this.stream.listenerCount('data') > 0) {
-      // Host: without `data` listeners, it has emptied its queue.
-      this.failed(mismatch);
+      // Host: without `data` listeners it has just emptied its queue, so the length means nothing.
+      this.failed(mismatch.error);
     }
   }
 

@@ -188,7 +188,7 @@ export class CallEntry extends Entry {
     this.context = context;
     this.select = select;
     const promise = new Promise<unknown>(keepSettlers);
-    // Set by `keepSettlers` in the line above. Read at once: another promise runs the hooks of tracers, which may send.
+    // `keepSettlers` has just set both. Any other promise would run async hooks of tracers, which may send a command.
     this.settleValue = lastResolve;
     this.settleError = lastReject;
     // Ordering: callers settle in the order of their replies, on the fast path or not.

@@ -40,7 +40,7 @@ export interface Reads {
   hostSends(effect: Effect, args: Arguments): void;
   /** The host writes bytes that are not commands. */
   hostSendsUnknown(): void;
-  /** The batch is sent, or a possible write follows: later reads must not join earlier ones. */
+  /** The batch is sent, or a command that may change keys follows: later reads must not join earlier ones. */
   endRun(): void;
   /** The server was told to omit replies. */
   repliesOff(): void;

@@ -29,8 +29,8 @@ interface WrittenConnection {
   readonly open: boolean;
   /** Whether a chunk is being read, so that code of others may run. */
   readonly isReaderBusy: boolean;
-  /** @param more - commands that the host has queued since its last write, and is about to write. */
-  checkQueue(more: number): void;
+  /** @param queuedAhead - commands of the present write that the host has queued already. */
+  checkQueue(queuedAhead: number): void;
 }
 
 /**
@@ -51,7 +51,9 @@ export class HostWriteHook {
   readonly write = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']): boolean => {
     const result = this.#write(data, encoding, callback);
     // Not while replies are read: each removes a command from the queue, and user code may send in between.
-    if (this.connection.open && data.length > 0 && !this.connection.isReaderBusy)
+    // Nor through a wrapper over this hook, which may hold bytes back while the host queues their commands.
+    const isOutermost = this.outgoing.stream.write === this.write;
+    if (this.connection.open && data.length > 0 && !this.connection.isReaderBusy && isOutermost)
       this.outgoing.replies.expectedQueueLength = this.client.commandQueue.length + 1;
     return result;
   };
@@ -78,7 +80,7 @@ export class HostWriteHook {
     const write: HostWrite =
       typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
     stats.commands += commands;
-    // The host's command may be a write (invariant 6).
+    // The host's command may change keys (invariant 6).
     reads?.endRun();
     if (repliesOff) {
       reads?.repliesOff();
@@ -103,7 +105,7 @@ export class HostWriteHook {
     stats.fastCommands += 1;
     stats.observedCommands += 1;
     replies.expected += 1;
-    // It may be a write (invariant 6).
+    // It may change keys (invariant 6).
     this.outgoing.reads?.endRun();
     if (gate.mustWait(1, begun)) gate.holdFast([data], begun);
     else batch.addExact([data], 1, 1, true);

@@ -139,7 +139,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     const answer = reads?.lookUp(variant, args, call);
     const refusal = answer === undefined ? admission?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
-    // Ordering: called once the command is certain to be sent, since the host then assumes that the script is loaded.
+    // Ordering: `formOn` makes the host assume that the script is loaded, so nothing may refuse the command any more.
     const form = variant.script?.formOn(this.stream) ?? variant;
     const context = routing === undefined ? this.context : this.contextIn(routing);
     const select = selectedDatabase(this.client);

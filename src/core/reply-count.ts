@@ -1,18 +1,24 @@
 import { CODES, coded } from '../errors.js';
 import type { HostQueue } from '../host/types.js';
 
+/** A short queue lacks a command that was written; a long one may hold commands that are not written yet. */
+export interface QueueMismatch {
+  readonly error: Error;
+  readonly isShort: boolean;
+}
+
 /** The replies of one connection, counted by the commands that have left the host's queue. */
 export class ReplyCount {
   /** Fast entries that were queued: each gets a reply. */
   expected = 0;
   /** Replies to fast entries. */
   fast = 0;
-  /** Replies to the host's commands. */
+  /** Replies to the host's commands; complete only while a feature follows the bytes (`Incoming`). */
   others = 0;
   /**
-   * The head of the queue when the host got its present bytes; undefined while the host is not running. Host: it
-   * removes a command before it runs user code (`reconnectOnError`, transformers); the reply is counted when the host
-   * returns.
+   * The head of the queue before the bytes that the host is reading now; undefined while it reads none. Host: it
+   * removes a command from the queue before it runs user code for it (`reconnectOnError`, transformers); the reply is
+   * counted only when the host returns.
    */
   headBeforeForward: object | undefined;
 
@@ -23,15 +29,17 @@ export class ReplyCount {
   expectedQueueLength: number | undefined;
 
   /**
-   * An error if what the host wrote last is not queued: replies would go to the wrong callers (invariants 1 and 3).
+   * An error if the queue does not match what the host wrote last: replies would go to the wrong callers (invariants 1
+   * and 3).
    *
-   * @param more - commands that the host has queued beyond that, and is about to write.
+   * @param queuedAhead - commands that the host has queued beyond that, and is about to write.
    */
-  queueMismatch(queue: HostQueue, more = 0): Error | undefined {
+  queueMismatch(queue: HostQueue, queuedAhead = 0): QueueMismatch | undefined {
     const due = this.expectedQueueLength;
     this.expectedQueueLength = undefined;
-    if (due === undefined || queue.length === due + more) return undefined;
-    return coded(Error, CODES.REPLY, 'the client did not queue what it wrote, the connection is closed');
+    if (due === undefined || queue.length === due + queuedAhead) return undefined;
+    const error = coded(Error, CODES.REPLY, 'the client did not queue what it wrote, the connection is closed');
+    return { error, isShort: queue.length < due + queuedAhead };
   }
 
   /** Whether a fast entry awaits its reply. */

@@ -135,7 +135,7 @@ export class ReplyReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
-  /** Invariant 9: without our listener, the host has emptied its queue. Called while other code runs, and after it. */
+  /** Invariant 9: the host removes all `data` listeners when it empties its queue. Called once others have run. */
   #checkListener(): void {
     if (!this.source.isAttached && this.#state !== 'removed') this.#state = 'dead';
   }
@@ -173,10 +173,11 @@ export class ReplyReader {
     this.connection.chunkRead();
   }
 
-  /** Not under layers: they may have let through some commands of a pipeline, which are queued but not written. */
+  /** Layers may let the host queue some commands of a pipeline that it has not written yet: a longer queue is right. */
   #checkQueue(): void {
     const mismatch = this.replies.queueMismatch(this.client.commandQueue);
-    if (mismatch !== undefined && this.#state === 'reading' && !isLayered(this.client)) throw mismatch;
+    if (mismatch === undefined || this.#state !== 'reading') return;
+    if (mismatch.isShort || !isLayered(this.client)) throw mismatch.error;
   }
 
   #read(chunk: Buffer): void {
@@ -274,7 +275,8 @@ export class ReplyReader {
         const forwarded = this.#state === 'reading' ? this.#hostReplies.forward(piece, 0) : 0;
         if (forwarded < piece.length) this.#finish(piece, forwarded);
       }
-      // The scanner does not check that a string ends in CR LF: for it, the reply was complete.
+      // The host gets the rest of this reply, too. If only the CR LF of a string was wrong, which the scanner does not
+      // check, the reply has ended for it.
       const goesOn = this.#state === 'reading' && this.#hostReplies.isAmidReply && end < chunk.length;
       return goesOn ? this.#hostReplies.forward(chunk, end) : end;
     }

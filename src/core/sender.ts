@@ -66,7 +66,7 @@ export abstract class Sender {
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
-    // Observed calls have no options; and a callback would belong to another promise than the tracer's.
+    // An observed dispatcher takes neither options nor a callback: the tracer sees the promise that has the callback.
     const mayBeSeen = call === undefined && typeof last !== 'function';
     const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
     const sent =

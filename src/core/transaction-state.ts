@@ -13,8 +13,8 @@ export class TransactionState {
   #settle: (() => void) | undefined;
 
   /**
-   * @param queue - the host's. Host: iovalkey without a ready check has sent commands of the lost connection again by
-   * now.
+   * @param queue - the host's, whose commands count as issued. Host: iovalkey without a ready check has already sent
+   * those of the lost connection again.
    * @param unknown - whether the connection was in use before, so that a reply must show the state.
    */
   constructor(

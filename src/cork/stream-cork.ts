@@ -90,7 +90,7 @@ class StreamCork implements Corked {
   readonly #maxBytes: number;
   readonly #usesBuiltInSchedule: boolean;
   readonly #poll: BusyPoll;
-  /** The originals: a wrapper added later could cover only one of the two. */
+  /** The stream's own: a wrapper added later may cover only one of them, and calls would not be balanced. */
   readonly #cork: () => void;
   readonly #uncork: () => void;
   readonly #hook: Write;

@@ -25,7 +25,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
       expect(stdout).toMatch(new RegExp(`^${variant} +[\\d,]+ +[\\d,]+–[\\d,]+ +[\\d.]+×( +[\\d.]+){4}$`, 'm'));
     }
     expect(stdout).toMatch(/^Coalesced: [\d.]+× the commands per second of plain/m);
-    expect(stdout).toMatch(/^The cork, by public API alone: [\d.]+× the commands per second of plain/m);
+    expect(stdout).toMatch(/^Cork mode, through public APIs alone: [\d.]+× the commands per second of plain/m);
     expect(stdout).toContain('This measures the client alone');
     expect(stdout).toMatch(
       /\nIn a service: IOREDIS_COALESCE=stats node --import ioredis-coalesce\/register app\.js\n$/,

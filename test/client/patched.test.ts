@@ -135,6 +135,27 @@ describe('a wrapper of sendCommand on the prototype', () => {
     expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 1);
   });
 
+  it.each(HOSTS.map((host) => [host.name, host] as const))(
+    'a command that code writes to the stream below it ends the connection: %s',
+    async (_, host) => {
+      const patched = patch(host.Redis.prototype);
+      try {
+        const client = await ready(host.createCoalesced(redisUrl(), { retryStrategy: () => 1 }));
+        const errors: unknown[] = [];
+        client.on('error', (error: Error & { code?: string }) => errors.push(error.code));
+        await client.set(`${prefix}raw`, 'mine');
+        const before = client.get(`${prefix}raw`);
+        client.stream.write('*1\r\n$4\r\nPING\r\n');
+        const after = client.get(`${prefix}raw`);
+        expect(await Promise.all([before, after])).toEqual(['mine', 'mine']);
+        expect(await client.get(`${prefix}raw`)).toBe('mine');
+        expect(errors).toContain('COALESCE_ERR_REPLY');
+      } finally {
+        patched.restore();
+      }
+    },
+  );
+
   it('is looked at once, not with each command', async () => {
     const patched = patch(IORedis.prototype);
     try {

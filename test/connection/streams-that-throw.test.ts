@@ -15,6 +15,7 @@ const SENT: Readonly<Record<string, (client: Client) => Promise<unknown>[]>> = {
   'a fast command': (client) => [client.echo('1')],
   'fast commands in several parts': (client) => [client.echo('1'), client.set(`${prefix}k`, 'x'.repeat(10_000))],
   'commands of the host': (client) => [client.call('COMMAND', 'COUNT'), client.config('GET', 'port')],
+  'the host, with a fast command before it': (client) => [client.echo('1'), client.config('GET', 'port')],
   both: (client) => [client.echo('1'), client.config('GET', 'port'), client.echo('2')],
   'a pipeline and a transaction': (client) => [
     client.pipeline().echo('1').exec(),

@@ -9,6 +9,7 @@ import { AbstractConnector } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAs, expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
 import { bundled } from '../helpers/bundled.js';
+import { cold } from '../helpers/cold.js';
 import { type Client, HOSTS, type Host, LONG_ENOUGH, outcomesWithin, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { Relay, type Treatment } from '../helpers/relay.js';
@@ -163,5 +164,27 @@ it.each(HOSTS)('$name: a stream that answers within its write is as good as for 
     const client = createAs(kind, host, '', { Connector: Connector as never, retryStrategy: () => null });
     const sent = [client.get('a'), client.call('GET', 'b'), client.pipeline().get('c').exec(), client.set('d', '1')];
     return outcomesWithin(LONG_ENOUGH, sent);
+  });
+});
+
+describe.each(HOSTS)('$name: a wrapper of write that holds bytes back, set after coalesce()', (host) => {
+  it('keeps the order of commands, on the fast path or not', async () => {
+    await expectAsPlain(async (kind) => {
+      const client = await connect(kind, host, redisUrl());
+      const { stream } = client as unknown as { stream: Socket };
+      const own = stream.write;
+      stream.write = (...args: unknown[]) => {
+        setTimeout(() => own.apply(stream, args as never), 5);
+        return true;
+      };
+      const values = await Promise.all([
+        cold(client, 'echo', 'left to the host'),
+        client.echo('fast'),
+        client.pipeline().echo('piped').exec(),
+        client.echo('last'),
+      ]);
+      stream.write = own;
+      return [values, await client.echo('put back')];
+    });
   });
 });
