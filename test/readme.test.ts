@@ -16,7 +16,7 @@ const MOST_WORDS = 12_400;
 const TABLES = ['bench/TARGETS.md', 'bench/results/README.md'];
 /** Those of results come and go with what is measured. */
 const GENERATED = /<!-- ([\w-]+):begin -->.*?<!-- \1:end -->/gs;
-const MOST_WRITTEN_WORDS = 21_400;
+const MOST_WRITTEN_WORDS = 22_000;
 const MOST_WORDS_OF_ALL = 26_250;
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
