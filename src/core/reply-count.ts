@@ -42,11 +42,6 @@ export class ReplyCount {
     return { error, isShort: queue.length < due + queuedAhead };
   }
 
-  /** Whether a fast entry awaits its reply. */
-  get hasFastInFlight(): boolean {
-    return this.expected !== this.fast;
-  }
-
   get all(): number {
     return this.fast + this.others;
   }

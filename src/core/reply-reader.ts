@@ -198,7 +198,8 @@ export class ReplyReader {
         transaction.replied(chunk.latin1Slice(position, Math.min(position + LINE_KEPT, chunk.length)));
       }
       if (incoming !== undefined && chunk[position] === PUSH) position = this.#readPush(incoming, chunk, position);
-      else if (!replies.hasFastInFlight && !incoming) position = this.#hostReplies.forwardRest(chunk, position);
+      else if (replies.expected === replies.fast && !incoming)
+        position = this.#hostReplies.forwardRest(chunk, position);
       else position = this.#readReply(chunk, position);
     }
   }

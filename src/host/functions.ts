@@ -280,57 +280,86 @@ export function reachModules(commandClass: HostCommandClass): Holders {
 }
 
 type Compared = Readonly<Record<string, unknown>>;
-/** `STOOD_IN` once more, written out: V8 caches the properties that code names, and these are read in each turn. */
-const ARE_SAME: Readonly<Record<Stood, (a: Compared, b: Compared) => boolean>> = {
-  command: (a, b) =>
-    a.initPromise === b.initPromise &&
-    a.stringifyArguments === b.stringifyArguments &&
-    a.toWritable === b.toWritable &&
-    a.transformReply === b.transformReply &&
-    a._convertValue === b._convertValue &&
-    a._iterateKeys === b._iterateKeys &&
-    a.getKeys === b.getKeys &&
-    a.getSlot === b.getSlot &&
-    a.setTimeout === b.setTimeout &&
-    a._clearTimers === b._clearTimers &&
-    a.setReplyContext === b.setReplyContext,
-  flags: (a, b) => a.checkFlag === b.checkFlag && a.getFlagMap === b.getFlagMap,
-  pipeline: (a, b) =>
-    a.exec === b.exec &&
-    a.execBuffer === b.execBuffer &&
-    a.fillResult === b.fillResult &&
-    a.sendCommand === b.sendCommand &&
-    a.multi === b.multi,
-  script: (a, b) => a.execute === b.execute,
-  handler: (a, b) =>
-    a.dispatch === b.dispatch &&
-    a.returnReply === b.returnReply &&
-    a.returnError === b.returnError &&
-    a.handleMonitorReply === b.handleMonitorReply &&
-    a.handleSubscriberReply === b.handleSubscriberReply &&
-    a.shiftCommand === b.shiftCommand,
-  decoder: (a, b) => a.write === b.write && a.execute === b.execute,
-  helpers: (a, b) =>
-    a.toArg === b.toArg &&
-    a.convertBufferToString === b.convertBufferToString &&
-    a.wrapMultiResult === b.wrapMultiResult,
-  callbacks: (a, b) => a.default === b.default,
-  keys: (a, b) => a.exists === b.exists && a.getKeyIndexes === b.getKeyIndexes && a.hasFlag === b.hasFlag,
-};
+type Places = Readonly<Record<Stood, Compared>>;
+
+const NOT_REACHED: Compared = {};
 
 /** @returns a function that names the first watched function that has been replaced since. */
 export function watch(all: Holders): () => string | undefined {
-  const watched = (Object.entries(STOOD_IN) as [Stood, readonly string[]][]).flatMap(([place, names]) => {
-    const holder = all[place] as Compared | undefined;
-    if (holder === undefined) return [];
-    const before: Compared = Object.fromEntries(names.map((name) => [name, holder[name]]));
-    const replaced = () => names.find((name) => holder[name] !== before[name]);
-    return [{ place, holder, before, areSame: ARE_SAME[place], replaced }];
-  });
+  const places = Object.entries(STOOD_IN) as [Stood, readonly string[]][];
+  const holderOf = (place: Stood) => (all[place] ?? NOT_REACHED) as Compared;
+  const now = Object.fromEntries(places.map(([place]) => [place, holderOf(place)])) as Places;
+  const before = Object.fromEntries(
+    places.map(([place, names]) => [place, Object.fromEntries(names.map((name) => [name, now[place][name]]))]),
+  ) as Places;
+  const replaced = () => {
+    const titles = places.flatMap(([place, names]) => names.map((name) => [place, name] as const));
+    return titles.find(([place, name]) => now[place][name] !== before[place][name])?.join('.');
+  };
+  // `STOOD_IN` once more, written out: V8 caches the properties that code names, and this runs in each turn.
   return () => {
-    for (const { place, holder, before, areSame, replaced } of watched) {
-      if (!areSame(holder, before)) return `${place}.${replaced()}`;
-    }
+    let a: Compared;
+    let b: Compared;
+    a = now.command;
+    b = before.command;
+    if (
+      a.initPromise !== b.initPromise ||
+      a.stringifyArguments !== b.stringifyArguments ||
+      a.toWritable !== b.toWritable ||
+      a.transformReply !== b.transformReply ||
+      a._convertValue !== b._convertValue ||
+      a._iterateKeys !== b._iterateKeys ||
+      a.getKeys !== b.getKeys ||
+      a.getSlot !== b.getSlot ||
+      a.setTimeout !== b.setTimeout ||
+      a._clearTimers !== b._clearTimers ||
+      a.setReplyContext !== b.setReplyContext
+    )
+      return replaced();
+    a = now.flags;
+    b = before.flags;
+    if (a.checkFlag !== b.checkFlag || a.getFlagMap !== b.getFlagMap) return replaced();
+    a = now.pipeline;
+    b = before.pipeline;
+    if (
+      a.exec !== b.exec ||
+      a.execBuffer !== b.execBuffer ||
+      a.fillResult !== b.fillResult ||
+      a.sendCommand !== b.sendCommand ||
+      a.multi !== b.multi
+    )
+      return replaced();
+    a = now.script;
+    b = before.script;
+    if (a.execute !== b.execute) return replaced();
+    a = now.handler;
+    b = before.handler;
+    if (
+      a.dispatch !== b.dispatch ||
+      a.returnReply !== b.returnReply ||
+      a.returnError !== b.returnError ||
+      a.handleMonitorReply !== b.handleMonitorReply ||
+      a.handleSubscriberReply !== b.handleSubscriberReply ||
+      a.shiftCommand !== b.shiftCommand
+    )
+      return replaced();
+    a = now.decoder;
+    b = before.decoder;
+    if (a.write !== b.write || a.execute !== b.execute) return replaced();
+    a = now.helpers;
+    b = before.helpers;
+    if (
+      a.toArg !== b.toArg ||
+      a.convertBufferToString !== b.convertBufferToString ||
+      a.wrapMultiResult !== b.wrapMultiResult
+    )
+      return replaced();
+    a = now.callbacks;
+    b = before.callbacks;
+    if (a.default !== b.default) return replaced();
+    a = now.keys;
+    b = before.keys;
+    if (a.exists !== b.exists || a.getKeyIndexes !== b.getKeyIndexes || a.hasFlag !== b.hasFlag) return replaced();
     return undefined;
   };
 }
