@@ -128,6 +128,8 @@ function aroundSendCommand(holder: object, parent: object, around: AroundCalls):
 
 export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCalls): void {
   aroundSendCommand(overlay, parent, around);
+  // Like the host's method.
+  if (Object.hasOwn(overlay, 'sendCommand')) Reflect.defineProperty(overlay, 'sendCommand', { enumerable: false });
   for (const name of ['pipeline', 'multi'] as const) {
     const make = methodOf(overlay, name);
     if (make === undefined) continue;

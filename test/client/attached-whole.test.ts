@@ -111,7 +111,7 @@ it.each(['ioredis', 'ioredis5', 'iovalkey'])('a frozen class of %s is fast', asy
   expect(client.coalescer.stats().fastCommands).toBeGreaterThan(1);
 });
 
-it('the overlay shows the methods that the class shows', () => {
+it.each([{}, { maxPending: 5 }])('the overlay shows the methods that the class shows: %j', (options) => {
   const names = (client: object) => {
     const found: string[] = [];
     for (const name in client) found.push(name);
@@ -119,5 +119,5 @@ it('the overlay shows the methods that the class shows', () => {
   };
   const client = endWithTest(new Redis({ lazyConnect: true }));
   const before = names(client);
-  expect(names(coalesce(client))).toEqual([...before, 'addBuiltinCommand', 'defineCommand'].sort());
+  expect(names(coalesce(client, options))).toEqual([...before, 'addBuiltinCommand', 'defineCommand'].sort());
 });
