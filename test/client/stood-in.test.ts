@@ -14,7 +14,8 @@ import {
   STOOD_IN,
 } from '../../src/host/functions.js';
 import type { AnyFunction, HostCommandClass } from '../../src/host/types.js';
-import { type Client, type CoalescedClient, endWithTest, HOSTS, type Host, outcomes, ready } from '../helpers/hosts.js';
+import { SCRIPTS, useEveryWay } from '../helpers/every-way.js';
+import { type Client, type CoalescedClient, endWithTest, HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { type RedisServer, startServer, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
@@ -65,32 +66,8 @@ function replace(holder: object, name: string, changes: boolean): { calls: numbe
   return replacement;
 }
 
-async function use(client: Client): Promise<unknown> {
-  const called: unknown[] = [];
-  const scripted = client as Client & { answer(key: string): Promise<unknown> };
-  const settled = await outcomes([
-    client.set('a', 'value é'),
-    client.get('a'),
-    client.getBuffer('a'),
-    client.set('b', Buffer.from('value')),
-    client.get('b', (...args: unknown[]) => void called.push(args)),
-    client.set('n', 5),
-    client.incr('n'),
-    client.hset('h', { f: 'value' }),
-    client.hgetall('h'),
-    client.mget('a', 'none'),
-    client.call('get', 'a'),
-    client.lpush('a', 1),
-    scripted.answer('a'),
-  ]);
-  const piped = await client.pipeline().set('p', 'value').get('p').incr('p').exec();
-  const queued = await client.multi().set('q', 'value').get('q').exec();
-  return [settled, called, piped?.map(([error, value]) => [String(error), value]), queued];
-}
-
 const create = async (host: Host): Promise<Client> => {
-  const scripts = { answer: { lua: 'return "value " .. KEYS[1]', numberOfKeys: 1 } };
-  const client = await ready(endWithTest(new host.Redis(server.url, { keyPrefix, scripts })));
+  const client = await ready(endWithTest(new host.Redis(server.url, { keyPrefix, scripts: SCRIPTS })));
   await client.ping();
   return client;
 };
@@ -112,16 +89,16 @@ describe.each(HOSTS)('$name', (host) => {
       const client = coalesce(unused) as CoalescedClient;
       await client.ping();
       // The first time a hash gets a field.
-      await use(plain);
-      const before = await use(plain);
-      expect(await use(client)).toEqual(before);
+      await useEveryWay(plain);
+      const before = await useEveryWay(plain);
+      expect(await useEveryWay(client)).toEqual(before);
       const { fastCommands } = client.coalescer.stats();
       expect(fastCommands).toBeGreaterThan(12);
       const replaced = replace(holders[place] as object, name, changes);
-      const expected = await use(plain);
+      const expected = await useEveryWay(plain);
       const { calls } = replaced;
       replaced.calls = 0;
-      expect(await use(client)).toEqual(expected);
+      expect(await useEveryWay(client)).toEqual(expected);
       // What splits bytes may be called more often, and what makes flags once.
       if (calls > 1) expect(replaced.calls).toBeGreaterThan(0);
       if (place === 'command' || place === 'pipeline') expect(replaced.calls).toBe(calls);
@@ -129,24 +106,24 @@ describe.each(HOSTS)('$name', (host) => {
       expect(now).toBe(fastCommands);
       expect(fallbacks.patched).toBeGreaterThan(10);
       replaced.restore();
-      expect(await use(client)).toEqual(before);
+      expect(await useEveryWay(client)).toEqual(before);
       expect(client.coalescer.stats().fastCommands).toBeGreaterThan(fastCommands + 12);
     });
 
     it.each(entries)('%s.%s, replaced before', async (place, name) => {
       const [plain, unused] = [await create(host), await create(host)];
-      const before = await use(plain);
+      const before = await useEveryWay(plain);
       const replaced = replace(holders[place] as object, name, changes);
-      const expected = await use(plain);
+      const expected = await useEveryWay(plain);
       const client = coalesce(unused) as CoalescedClient;
       await client.ping();
-      expect(await use(client)).toEqual(expected);
+      expect(await useEveryWay(client)).toEqual(expected);
       replaced.restore();
-      expect(await use(client)).toEqual(before);
+      expect(await useEveryWay(client)).toEqual(before);
       // A client that is coalesced now is fast.
       const later = coalesce(await create(host)) as CoalescedClient;
       await later.ping();
-      expect(await use(later)).toEqual(before);
+      expect(await useEveryWay(later)).toEqual(before);
       expect(later.coalescer.stats().fastCommands).toBeGreaterThan(12);
     });
   });

@@ -7,13 +7,12 @@ import { Session } from 'node:inspector/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
+import { SCRIPTS, useEveryWay } from '../../helpers/every-way.js';
 
 const [host, url] = process.argv.slice(2) as [string, string];
-type Client = Redis & { answer(key: string): Promise<unknown> };
-const { Redis: HostClass } = (await import(host)) as { Redis: new (url: string, options: object) => Client };
+const { Redis: HostClass } = (await import(host)) as { Redis: new (url: string, options: object) => Redis };
 const create = async () => {
-  const scripts = { answer: { lua: 'return KEYS[1]', numberOfKeys: 1 } };
-  const client = new HostClass(url, { keyPrefix: 'skipped:', scripts });
+  const client = new HostClass(url, { keyPrefix: 'skipped:', scripts: SCRIPTS });
   await client.ping();
   return client;
 };
@@ -24,10 +23,10 @@ await session.post('Profiler.enable');
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
 
 const [plain, unused] = [await create(), await create()];
-const ofPlain = await calledBy(() => use(plain));
+const ofPlain = await calledBy(() => useEveryWay(plain));
 const ofProof = await calledBy(() => coalesce(unused));
-await use(unused);
-const ofFast = await calledBy(() => use(unused));
+await useEveryWay(unused);
+const ofFast = await calledBy(() => useEveryWay(unused));
 const skipped = [...ofPlain].filter(([place]) => !ofFast.has(place));
 /** A function's own name, and those of the functions around it. */
 const namesOf = ({ file, start, end }: Called) =>
@@ -45,26 +44,6 @@ console.log(
 );
 for (const client of [plain, unused]) client.disconnect();
 session.disconnect();
-
-async function use(client: Client): Promise<void> {
-  await Promise.all([
-    client.set('a', 'é'),
-    client.get('a'),
-    client.getBuffer('a'),
-    client.set('b', Buffer.from('value')),
-    new Promise((resolve) => void client.get('b', resolve)),
-    client.set('n', 5),
-    client.incr('n'),
-    client.hset('h', { f: 'value' }),
-    client.hgetall('h'),
-    client.mget('a', 'none'),
-    client.call('get', 'a'),
-    client.incr('a').catch(() => {}),
-    client.answer('a'),
-  ]);
-  await client.pipeline().set('p', 'value').get('p').getBuffer('p').incr('p').exec();
-  await client.multi().set('q', 'value').get('q').exec();
-}
 
 interface Called {
   readonly name: string;
