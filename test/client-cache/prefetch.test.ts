@@ -1,5 +1,6 @@
 /** Reads that are asked for before a caller wants them (`cache.prefetch`), and how their answers are given. */
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
@@ -184,6 +185,32 @@ describe('the elements of a list', () => {
 });
 
 describe('nothing is predicted', () => {
+  it('while a wrapper over the stream holds back what the client writes', async () => {
+    const client = await cached(server.url, { prefetch: true });
+    const run = async (id: number) => {
+      await other.rpush(`${prefix}:list:${id}`, id, id + 1_000);
+      for (const each of [id, id + 1_000]) await other.set(`${prefix}:product:${each}`, 'product');
+      for (const each of await client.lrange(`${prefix}:list:${id}`, 0, -1))
+        await client.get(`${prefix}:product:${each}`);
+    };
+    for (let id = 0; id < 100; id += 1) await run(id);
+    const { predicted } = predictions(client);
+    expect(predicted).toBeGreaterThan(50);
+    await other.rpush(`${prefix}:list:7000`, 7_001, 7_002);
+    const list = client.lrange(`${prefix}:list:7000`, 0, -1);
+    client.coalescer.flush();
+    const { stream } = client as unknown as { stream: Socket };
+    const write = stream.write;
+    stream.write = (...args: unknown[]) => {
+      setTimeout(() => write.apply(stream, args as never), 20);
+      return true;
+    };
+    const behind = cold(client, 'echo', 'held back');
+    expect(await list).toEqual(['7001', '7002']);
+    expect(await behind).toBe('held back');
+    expect(predictions(client).predicted).toBe(predicted);
+  });
+
   it('without the option, nor for other clients', async () => {
     const client = await cached(server.url, true);
     const flow = new Flow(client, other, prefix);
