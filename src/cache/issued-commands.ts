@@ -35,7 +35,7 @@ export class IssuedCommands {
   #anything = NEVER;
   /** The position of the next command whose reply changes these fields. */
   #awaited = Number.POSITIVE_INFINITY;
-  /** No answer is used until the reply at this position has arrived. */
+  /** See `holdUntil`. */
   #heldUntil = NEVER;
 
   /** The position of the last MULTI. An EXEC at the same position was sent together with it. */
@@ -59,6 +59,11 @@ export class IssuedCommands {
   keyed(effect: Effect): KeyedEffect | undefined {
     if (typeof effect === 'object') return effect;
     return effect === 'script' && this.scripts === 'keys' ? SCRIPT_OF_KEYS : undefined;
+  }
+
+  /** No answer is used until the reply at this position has arrived. */
+  holdUntil(position: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, position);
   }
 
   /** @param position - where the command counts as issued. */
@@ -116,7 +121,7 @@ export class IssuedCommands {
   /** The reply to a command may show any key. Without BCAST, the push of a change arrives before it. */
   #showsAnything(position: number): void {
     if (this.usesBroadcast) this.changesAnything(position);
-    else this.#heldUntil = Math.max(this.#heldUntil, position);
+    else this.holdUntil(position);
   }
 
   /** The reply at `position` will show a key of which answers are kept, but is not kept itself. */
@@ -133,7 +138,7 @@ export class IssuedCommands {
    * @param next - the position of the next command to be issued.
    */
   pushed(next: number): void {
-    this.#heldUntil = Math.max(this.#heldUntil, this.usesBroadcast ? next : this.connection.replies.all);
+    this.holdUntil(this.usesBroadcast ? next : this.connection.replies.all);
   }
 
   #awaits(position: number): void {

@@ -483,7 +483,8 @@ export class ReadCache implements Incoming {
   }
 
   chunkCame(): void {
-    this.liveness.bytesReceived();
+    // The first bytes after a silence may be old, with invalidations of that time behind them.
+    if (this.liveness.bytesReceived()) this.#issued.holdUntil(this.#nextPosition);
   }
 
   get holdsPush(): boolean {

@@ -227,9 +227,13 @@ export class Liveness {
   lastByteAt = now();
   #probing = false;
 
-  bytesReceived(): void {
-    this.lastByteAt = now();
+  /** @returns whether a chunk ends a silence that was too long. */
+  bytesReceived(): boolean {
+    const time = now();
+    const wasTooLong = time - this.lastByteAt >= MAX_SILENCE_MS;
+    this.lastByteAt = time;
     this.#probing = false;
+    return wasTooLong;
   }
 
   /** Whether a read may be answered from memory at `time`. */
