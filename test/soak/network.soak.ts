@@ -5,7 +5,11 @@ import { printTable } from '../helpers/hostile/report.js';
 import { type Row, runBoth } from '../helpers/hostile/run-both.js';
 import { SCENARIOS } from '../helpers/hostile/scenarios.js';
 import { type Host, ioredis5, ioredis6, iovalkey } from '../helpers/hosts.js';
+import { expectWarnings } from '../helpers/warnings.js';
 import { soakScale } from './duration.js';
+
+// Host: it disconnects, and listens, for each of a reply's errors that `reconnectOnError` accepts.
+expectWarnings('MaxListenersExceededWarning');
 
 /** Of each scenario on each host. */
 const MS = Math.ceil(7_000 * soakScale());
