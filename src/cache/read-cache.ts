@@ -17,7 +17,7 @@ import { IssuedCommands } from './issued-commands.js';
 import type { KeyPattern } from './prefetch/key-patterns.js';
 import { PredictedEntry, type PredictionOrigin, type Predictor } from './prefetch/prediction.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
-import { CompanionCommands, Liveness, Tracking, warnUncached } from './tracking.js';
+import { CompanionCommands, Liveness, MAX_SILENCE_MS, Tracking, warnUncached } from './tracking.js';
 
 /** Milliseconds for which a predicted answer may be used. */
 const PREDICTION_TTL_MS = 1_000;
@@ -203,6 +203,7 @@ export class ReadCache implements Incoming {
     // Before deciding: sending one of them calls `decideAll` again.
     this.#waiting = [];
     const time = now();
+    if (time - this.liveness.lastByteAt >= MAX_SILENCE_MS) this.liveness.asks(time, this.#nextPosition());
     for (const entry of waiting) this.#decide(entry, time);
     this.store.lostWaiting = false;
   }
@@ -297,7 +298,7 @@ export class ReadCache implements Incoming {
     const willKeep = text !== undefined && this.#keeps(entry, name, key);
     if (key === undefined && !willKeep) return false;
     const read = entry.slot as CachedRead | undefined;
-    const position = this.#nextPosition;
+    const position = this.#nextPosition();
     if (!willKeep) this.#issued.noteShown(name, position);
     (read?.key ?? key)?.hold(position);
     if (read !== undefined) read.position = position;
@@ -357,7 +358,7 @@ export class ReadCache implements Incoming {
     const until = time + Math.min(PREDICTION_TTL_MS, this.options.ttl);
     const entry = new PredictedEntry(origin, name, outgoing.context, until, this.#refusedPrediction);
     if (!this.#keeps(entry, name, key, entry)) return false;
-    (entry.slot as CachedRead).position = this.#nextPosition;
+    (entry.slot as CachedRead).position = this.#nextPosition();
     sendInternal(outgoing, entry);
     this.sentKept(entry);
     outgoing.stats.cache.predicted += 1;
@@ -379,7 +380,7 @@ export class ReadCache implements Incoming {
     if (this.hasDeferred) {
       for (const command of commands) this.#decideFor(effectOf(this.#argsOf(command)), this.#args);
     }
-    const position = this.#nextPosition + commands.length - 1;
+    const position = this.#nextPosition() + commands.length - 1;
     for (const command of commands) {
       const args = this.#argsOf(command);
       const effect = command instanceof Entry ? effectOfName(command.variant.command.name) : effectOf(args);
@@ -390,14 +391,14 @@ export class ReadCache implements Incoming {
   /** Called before any other command is queued, or written by the host, and before `transaction` is updated. */
   sendsOther(effect: Effect, args: Arguments): void {
     if (this.hasDeferred) this.#decideFor(effect, args);
-    this.#note(effect, args, this.#nextPosition);
+    this.#note(effect, args, this.#nextPosition());
   }
 
   /** The host is about to write bytes that are not a command. */
   hostSendsUnknown(): void {
     this.decideAll();
     this.store.clear();
-    this.#issued.changesAnything(this.#nextPosition);
+    this.#issued.changesAnything(this.#nextPosition());
   }
 
   /** Ordering: waiting reads precede a command that may change their answers, or show newer ones. */
@@ -454,7 +455,7 @@ export class ReadCache implements Incoming {
     }
     if (!showsMore) return;
     key.newest = replies.all > key.heldUntil ? read : undefined;
-    key.heldUntil = this.#nextPosition;
+    key.heldUntil = this.#nextPosition();
   }
 
   /**
@@ -483,8 +484,8 @@ export class ReadCache implements Incoming {
   }
 
   chunkCame(): void {
-    // The first bytes after a silence may be old, with invalidations of that time behind them.
-    if (this.liveness.bytesReceived()) this.#issued.holdUntil(this.#nextPosition);
+    const position = this.liveness.bytesReceived(this.#nextPosition);
+    if (position !== undefined) this.#issued.holdUntil(position);
   }
 
   get holdsPush(): boolean {
@@ -494,7 +495,7 @@ export class ReadCache implements Incoming {
   push(chunk: Buffer, position: number): number {
     if (this.invalidations.read(chunk, position)) return this.invalidations.end;
     // Other pushes are about to be handed to user code.
-    this.#issued.pushed(this.#nextPosition);
+    this.#issued.pushed(this.#nextPosition());
     return -1;
   }
 
@@ -524,7 +525,5 @@ export class ReadCache implements Incoming {
   }
 
   /** The position of the next command to be issued. */
-  get #nextPosition(): number {
-    return this.outgoing.replies.nextPosition(this.outgoing.client.commandQueue);
-  }
+  readonly #nextPosition = (): number => this.outgoing.replies.nextPosition(this.outgoing.client.commandQueue);
 }

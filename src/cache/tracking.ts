@@ -216,7 +216,7 @@ export function warnUncached(why: string): void {
 /** Milliseconds without a byte from the server after which one read is sent as a probe. */
 const PROBE_AFTER_MS = 1_000;
 /** Milliseconds without a byte after which no answer is used: the connection may be dead, and invalidations lost. */
-const MAX_SILENCE_MS = 2_000;
+export const MAX_SILENCE_MS = 2_000;
 
 /**
  * Whether the server has sent bytes recently. If every read were answered from memory, nothing would be written, and a
@@ -227,13 +227,27 @@ export class Liveness {
   lastByteAt = now();
   #probing = false;
 
-  /** @returns whether a chunk ends a silence that was too long. */
-  bytesReceived(): boolean {
+  /** When the first reads were sent because of the present silence, and the position of the first of them. */
+  #asked: { readonly atMs: number; readonly position: number } | undefined;
+
+  /** Reads are sent because of a silence; what is issued at `time` has this position. */
+  asks(time: number, position: number): void {
+    this.#asked ??= { atMs: time, position };
+  }
+
+  /**
+   * @returns the position of a command issued less than `MAX_SILENCE_MS` ago whose reply must come before an answer is
+   * used: the bytes that end a silence may be old, with invalidations of that time behind them.
+   */
+  bytesReceived(nextPosition: () => number): number | undefined {
     const time = now();
-    const wasTooLong = time - this.lastByteAt >= MAX_SILENCE_MS;
+    const silence = time - this.lastByteAt;
+    const asked = this.#asked;
     this.lastByteAt = time;
     this.#probing = false;
-    return wasTooLong;
+    this.#asked = undefined;
+    if (silence < MAX_SILENCE_MS) return undefined;
+    return asked !== undefined && time - asked.atMs < MAX_SILENCE_MS ? asked.position : nextPosition();
   }
 
   /** Whether a read may be answered from memory at `time`. */
