@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { InvalidationReader } from '../../src/cache/invalidations.js';
 import { IssuedCommands } from '../../src/cache/issued-commands.js';
 import { type CachedRead, CacheStore, RecentReads } from '../../src/cache/store.js';
+import { Liveness } from '../../src/cache/tracking.js';
 import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.js';
 import { variantOf } from '../../src/core/entry.js';
 import { ReplyCount } from '../../src/core/reply-count.js';
@@ -11,6 +12,7 @@ import { TransactionState } from '../../src/core/transaction-state.js';
 import type { QueueItem } from '../../src/host/types.js';
 import { readArguments } from '../../src/reads/names.js';
 import { Stats } from '../../src/stats.js';
+import { now } from '../../src/util/clock.js';
 import { deepCopy, hashOf } from '../../src/util/values.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
@@ -368,6 +370,23 @@ describe('values of a caller', () => {
     expect((deepCopy([date]) as Date[])[0]).toBe(date);
   });
 });
+
+it.each([
+  ['a short silence: nothing', 1_000, undefined, undefined],
+  ['a long one: the next command', 60_000, undefined, 9],
+  ['a read was sent less than 2 s ago: that one', 60_000, 1_000, 5],
+  ['a read was sent longer ago: the next command', 60_000, 3_000, 9],
+] as const)(
+  'what must be answered after a silence before memory is used: %s',
+  (_, silenceMs, askedBeforeMs, expected) => {
+    const liveness = new Liveness();
+    const time = now();
+    const next = () => 9;
+    liveness.lastByteAt = time - silenceMs;
+    if (askedBeforeMs !== undefined) liveness.asks(time - askedBeforeMs, 5);
+    expect([liveness.bytesReceived(next), liveness.bytesReceived(next)]).toEqual([expected, undefined]);
+  },
+);
 
 describe('IssuedCommands', () => {
   /** @param left - commands in flight after the last of these replies. */
