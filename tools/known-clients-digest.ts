@@ -7,7 +7,7 @@ import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
 import { build } from 'rolldown';
-import { namesDigest, textDigest } from '../src/host/digest.js';
+import { exactDigest, namesDigest, textDigest } from '../src/host/digest.js';
 import {
   isIgnored,
   openNothing,
@@ -55,7 +55,8 @@ function add({ default: Client, Cluster }: Entry, isMinified: boolean): void {
       digests[place][name] ??= [];
       const all = digests[place][name];
       const source = textOf(name, method as AnyFunction);
-      const found = [namesDigest(method as AnyFunction, source), ...(isMinified ? [] : [textDigest(source)])];
+      const published = isMinified ? [] : [exactDigest(source), textDigest(source)];
+      const found = [namesDigest(method as AnyFunction, source), ...published];
       for (const digest of found) if (!all.includes(digest)) all.push(digest);
     }
   }

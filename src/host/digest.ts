@@ -32,6 +32,9 @@ function digest(...parts: unknown[]): string {
   return createHash('sha256').update(parts.join(' ')).digest('base64url').slice(0, DIGITS);
 }
 
+/** The digest of a text as it was published, which is looked for first: the others cost a process milliseconds. */
+export const exactDigest = (source: string) => digest('exact', source);
+
 /** The digest of a function's text; of a native or bound function, or of a Proxy, it means nothing. */
 export function digestOf(method: AnyFunction, source = sourceOf(method)): string {
   return isMinified(source) ? namesDigest(method, source) : textDigest(source);

@@ -8,7 +8,7 @@
 import { EventEmitter } from 'node:events';
 import Module from 'node:module';
 import { deprecate } from 'node:util';
-import { digestOf, isMinified, sourceOf } from './digest.js';
+import { digestOf, exactDigest, isMinified, sourceOf } from './digest.js';
 import { KNOWN_FUNCTIONS } from './known-releases.js';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
 
@@ -89,7 +89,10 @@ export function isKnown(place: Place, name: string, method: unknown): method is 
   // Clients of BullMQ define a hundred methods of one text.
   if (source === lastKnown.get(key)) return true;
   const isTheirs = (key === INLINING && isMinified(source)) || (name === 'execBuffer' && source === DEPRECATED);
-  if (!isTheirs && !digestsFor(place, name)?.includes(digestOf(method as AnyFunction, source))) {
+  const digests = digestsFor(place, name);
+  const isOf = (digest: string) => digests?.includes(digest) === true;
+  const isPublished = isTheirs || isOf(exactDigest(source)) || isOf(digestOf(method as AnyFunction, source));
+  if (!isPublished) {
     unknownAs.set(method, [...(unknownAs.get(method) ?? []), key]);
     return false;
   }
@@ -115,9 +118,10 @@ export function firstUnknown(holders: Holders): string | undefined {
   for (const [place, holder] of Object.entries(holders) as [Place, object][]) {
     for (const [name, { value, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
       const method: unknown = value ?? get;
-      if (typeof method !== 'function' || isIgnored(place, name) || isKnown(place, name, method)) continue;
+      if (typeof method !== 'function' || isIgnored(place, name)) continue;
       // Node's own are part of the class.
       if (place in ON_EMITTERS && name in EventEmitter.prototype) continue;
+      if (isKnown(place, name, method)) continue;
       // Methods of classes have no prototype, functions that users put somewhere have one.
       const isUsers = Object.hasOwn(method, 'prototype') && get === undefined;
       const mayBe = digestsFor(place, name) !== undefined ? LAYERED.includes(name) && place in ON_EMITTERS : isUsers;

@@ -4,6 +4,7 @@
  */
 import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { exactDigest } from '../../src/host/digest.js';
 import {
   type Holders,
   openNothing,
@@ -12,7 +13,9 @@ import {
   reachMade,
   reachModules,
   STOOD_IN,
+  textOf,
 } from '../../src/host/functions.js';
+import { KNOWN_FUNCTIONS } from '../../src/host/known-releases.js';
 import type { AnyFunction, HostCommandClass } from '../../src/host/types.js';
 import { SCRIPTS, useEveryWay } from '../helpers/every-way.js';
 import { type Client, type CoalescedClient, endWithTest, HOSTS, type Host, ready } from '../helpers/hosts.js';
@@ -81,6 +84,17 @@ describe.each(HOSTS)('$name', (host) => {
   it('has most of them', () => {
     expect(entries.length).toBeGreaterThan(25);
     expect(new Set(entries.map(([place]) => place))).toEqual(new Set(Object.keys(STOOD_IN)));
+  });
+
+  // Their normal form is made for bundles; making it costs the first client of a process milliseconds.
+  it('are known by their texts as published', () => {
+    const { command, handler, decoder } = holders;
+    for (const [place, holder] of Object.entries({ command, handler, decoder })) {
+      for (const [name, digests] of Object.entries(KNOWN_FUNCTIONS[place] ?? {})) {
+        const method = Object.getOwnPropertyDescriptor(holder, name)?.value as AnyFunction | undefined;
+        if (method !== undefined) expect(digests.split(' ')).toContain(exactDigest(textOf(name, method)));
+      }
+    }
   });
 
   describe.each([false, true])('a replacement that changes values: %s', (changes) => {
