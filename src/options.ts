@@ -21,7 +21,7 @@ export interface CoalesceOptions {
   busyPoll?: boolean;
   /**
    * Commands in one batch; the command that reaches this limit flushes at once. Smaller values let the server start
-   * earlier on a large burst, larger ones save system calls. An integer, minimum 1.
+   * earlier on a large burst, larger ones save system calls. An integer, minimum 1, maximum 1000000.
    * @default 1000
    */
   maxBatchSize?: number;
@@ -275,6 +275,8 @@ function count<Value = number>(byDefault: Value, note = '', most = Number.MAX_SA
 
 /** A `writev` of strings takes three bytes per character and fails beyond 700 MB; V8 has strings of up to 2^29. */
 const MOST_BATCH_BYTES = 64 * 1024 * 1024;
+/** `maxBatchBytes` does not count 64 bytes of each. */
+const MOST_BATCH_COMMANDS = 1_000_000;
 
 const CACHE_OPTIONS: Rules<ResolvedCacheOptions> = {
   prefixes: { byDefault: undefined, check: validPrefixes },
@@ -292,7 +294,7 @@ const OPTIONS: Rules<ResolvedOptions> = {
     (value) => value === 'immediate' || value === 'tick' || typeof value === 'function',
   ),
   busyPoll: boolean(true),
-  maxBatchSize: count(1_000),
+  maxBatchSize: count(1_000, ` of at most ${MOST_BATCH_COMMANDS}`, MOST_BATCH_COMMANDS),
   maxBatchBytes: count(8_000, ` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),
   maxInFlight: count(10_000),
   maxPending: count<number | undefined>(undefined),

@@ -64,7 +64,8 @@ describe('options', () => {
     { schedule: 'tick' },
     { schedule: (flush) => flush() },
     { maxBatchSize: 1 },
-    { maxBatchSize: Number.MAX_SAFE_INTEGER },
+    { maxBatchSize: 1_000_000 },
+    { maxInFlight: Number.MAX_SAFE_INTEGER },
     { maxBatchBytes: 1 },
     { maxInFlight: 1 },
     { fastPath: false },
@@ -76,7 +77,10 @@ describe('options', () => {
   });
 
   const counts = (['maxBatchSize', 'maxBatchBytes', 'maxInFlight', 'maxPending'] as const).flatMap((name) => {
-    const expected = name === 'maxBatchBytes' ? `${POSITIVE} of at most 67108864` : POSITIVE;
+    const most = { maxBatchBytes: 67_108_864, maxBatchSize: 1_000_000, maxInFlight: undefined, maxPending: undefined }[
+      name
+    ];
+    const expected = most === undefined ? POSITIVE : `${POSITIVE} of at most ${most}`;
     return [
       [name, 0, RangeError, expected, '0 (number)'],
       [name, -0, RangeError, expected, '0 (number)'],
@@ -105,6 +109,7 @@ describe('options', () => {
   it.each([
     ...counts,
     ...booleans,
+    ['maxBatchSize', 1_000_001, RangeError, `${POSITIVE} of at most 1000000`, '1000001 (number)'],
     ['maxBatchBytes', 67_108_865, RangeError, `${POSITIVE} of at most 67108864`, '67108865 (number)'],
     ['schedule', 'immediately', TypeError, SCHEDULE, '"immediately" (string)'],
     ['schedule', 5, TypeError, SCHEDULE, '5 (number)'],

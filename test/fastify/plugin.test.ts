@@ -200,7 +200,8 @@ describe('ioredis-coalesce/fastify', () => {
     app.register(fastifyCoalesce, { url: server.url, coalesce: { maxBatchSize: 0 } });
     await expect(app.ready()).rejects.toMatchObject({
       code: 'COALESCE_ERR_OPTION',
-      message: 'ioredis-coalesce: option coalesce.maxBatchSize must be a positive integer, got 0 (number)',
+      message:
+        'ioredis-coalesce: option coalesce.maxBatchSize must be a positive integer of at most 1000000, got 0 (number)',
     });
     expect(await connections(server.url)).toBe(0);
   });
