@@ -43,24 +43,18 @@ export abstract class Entry extends HostCommandFacade {
     this.slot = undefined;
   }
 
-  /** Whether it may handle an error reply itself. */
-  get takesErrors(): boolean {
-    return false;
-  }
-
   /** Whether it expects the host's raw value, because others have replaced its `resolve`. */
   get takesRaw(): boolean {
     return false;
   }
 
   /**
-   * Handles an error reply if it can: a predicted read settles, fused calls are sent again one by one.
+   * Handles an error reply: a predicted read settles, fused calls are sent again one by one. Ordinary entries have no
+   * such method.
    *
    * @returns whether it did; then the host neither sees the error nor calls `reconnectOnError`.
    */
-  handlesError(_message: string): boolean {
-    return false;
-  }
+  handlesError?(message: string): boolean;
 
   /** Decodes its reply at `position`; see `ReplyDecoder#decode`. */
   decode(decoder: ReplyDecoder, bytes: Buffer, position: number, raw: boolean): unknown {

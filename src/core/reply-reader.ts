@@ -244,7 +244,7 @@ export class ReplyReader {
   /** Hands an error to the host, unless the entry handles it. */
   #readError(head: Entry, chunk: Buffer, position: number): number {
     const end = chunk.indexOf(LF, position);
-    if (!head.takesErrors || (end < 0 && chunk.length - position > LONGEST_HELD))
+    if (head.handlesError === undefined || (end < 0 && chunk.length - position > LONGEST_HELD))
       return this.#hostReplies.forward(chunk, position);
     if (end < 0) {
       this.#heldError = Buffer.from(chunk.subarray(position));

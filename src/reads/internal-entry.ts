@@ -27,10 +27,6 @@ export class InternalEntry extends Entry {
     this.select = selectedDatabase(context.client);
   }
 
-  override get takesErrors(): boolean {
-    return true;
-  }
-
   override handlesError(message: string): boolean {
     this.fail(Object.assign(new Error(message), { name: 'ReplyError' }));
     return true;
