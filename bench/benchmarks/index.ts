@@ -7,7 +7,7 @@ import { NETWORK } from './network.js';
 import { PACKAGES } from './packages.js';
 import { PEERS } from './peers.js';
 import { PREFETCH } from './prefetch.js';
-import { PRODUCTION } from './production.js';
+import { LOW_LOAD_COSTS, PRODUCTION, TRACED } from './production.js';
 import { SCALE } from './scale.js';
 import { SCHEDULE } from './schedule.js';
 import { WATCHING } from './watching.js';
@@ -15,6 +15,8 @@ import { WATCHING } from './watching.js';
 /** By the name under which all of a group are run, and its results kept. */
 export const GROUPS: Readonly<Record<string, readonly Benchmark[]>> = {
   production: PRODUCTION,
+  traced: TRACED,
+  'low-load': LOW_LOAD_COSTS,
   core: CORE,
   network: NETWORK,
   schedule: SCHEDULE,
@@ -40,7 +42,5 @@ export function select(names: readonly string[]): readonly Benchmark[] {
     );
   }
   if (names.length === 0) return BENCHMARKS;
-  return BENCHMARKS.filter((one) =>
-    names.some((name) => (name in GROUPS ? GROUPS[name]!.includes(one) : one.id.startsWith(name))),
-  );
+  return BENCHMARKS.filter((one) => names.some((name) => GROUPS[name]?.includes(one) || one.id.startsWith(name)));
 }

@@ -34,6 +34,9 @@ export const PRODUCTION: readonly Benchmark[] = [
     cases(PRODUCTION_SHARES),
     PACE,
   ),
+];
+
+export const TRACED: readonly Benchmark[] = [
   benchmark(
     'production-traced',
     'The same under OpenTelemetry',
@@ -41,6 +44,9 @@ export const PRODUCTION: readonly Benchmark[] = [
     cases([30]),
     PACE,
   ),
+];
+
+export const LOW_LOAD_COSTS: readonly Benchmark[] = [
   benchmark(
     'single',
     'A Fastify service: one HGET a request',
