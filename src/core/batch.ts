@@ -48,7 +48,6 @@ const AGE_FOR_SCRIPT_MS = 0.04;
  * as many: a server on the same machine executes a part while the next one is encoded.
  */
 const FIRST_PART = 32;
-
 /** Number of following batches that are encoded exactly after non-ASCII text, which tends to come in runs. */
 const EXACT_BATCHES = 32;
 
@@ -57,9 +56,9 @@ const EXACT_BATCHES = 32;
  *
  *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
  *
- *     stream   [host write][fast text][host write]       corked, in program order
- *     #parts                                     [text, Buffer, text]   exact bytes, not handed over yet
- *     #text                                                           [text]   taken for ASCII, not checked yet
+ *     stream   [host write][fast text][host write]       handed over, corked
+ *     #parts                                     [text, Buffer, text]   next: exact bytes
+ *     #text                                                           [text]   last: text, not tested for ASCII yet
  *
  * Fast commands are collected in `#text` and `#parts` and go to the stream in one piece: before a write by the host, so
  * that the order is kept, or at the flush.
@@ -73,7 +72,7 @@ export class Batch {
   #openedAt = 0;
   /** Subscribers of the batch channel are running. */
   #notifying = false;
-  readonly #poll: BusyPoll;
+  readonly poll: BusyPoll;
   #bytes = 0;
   /** Commands of this turn that have been sent. */
   #sentInTurn = 0;
@@ -106,12 +105,7 @@ export class Batch {
     const { options, stats } = owner;
     this.options = options;
     this.#limit = options.maxBatchSize;
-    this.#poll = new BusyPoll(options.busyPoll, stats, () => this.sentUnanswered);
-  }
-
-  /** Commands that have gone to the socket and await their reply. */
-  get sentUnanswered(): number {
-    return this.owner.gate.inFlight - (this.commands - this.#joined);
+    this.poll = new BusyPoll(options.busyPoll, stats, () => owner.gate.inFlight - (this.commands - this.#joined));
   }
 
   /** A fast command as text assumed to be ASCII, or exact parts; undefined if its entry must encode itself. */
@@ -173,9 +167,8 @@ export class Batch {
   }
 
   /**
-   * The command that was added last is a script, which takes Redis at least as long as a write takes us. If all scripts
-   * of a slow turn were sent at its end, Redis would idle during the turn, and we until the replies arrive: a BullMQ
-   * worker with ten concurrent jobs completed 0.65× of a plain client's jobs.
+   * The command that was added last is a script, which takes Redis at least as long as a write takes us. If they were
+   * all sent at the end of a slow turn, a BullMQ worker with ten concurrent jobs would do 0.65× of a plain one's.
    */
   scriptAdded(): void {
     // A schedule function decides for scripts, too.
@@ -283,7 +276,7 @@ export class Batch {
       this.#writePending();
       if (this.#corked) {
         this.#corked = false;
-        // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
+        // Node drops what is written within this. A stream in memory answers later (`DataListener#start`).
         this.owner.stream.uncork();
       }
     } catch (error) {
@@ -308,7 +301,10 @@ export class Batch {
       // Host: the last entry of a host's write is not queued yet.
       if (this.#sentInTurn === 0) {
         this.#wireWasIdle = this.owner.gate.inFlight <= (inHostWrite ? commands - 1 : commands);
-        this.#limit = Math.min(this.#sendsParts ? this.firstPart : Number.POSITIVE_INFINITY, this.options.maxBatchSize);
+        const { schedule, maxBatchSize } = this.options;
+        // A schedule function decides when commands are sent.
+        const sendsParts = this.poll.polls && typeof schedule !== 'function';
+        this.#limit = Math.min(sendsParts ? this.firstPart : Number.POSITIVE_INFINITY, maxBatchSize);
       }
     }
     this.commands += commands;
@@ -324,12 +320,7 @@ export class Batch {
   }
 
   get serverIsNear(): boolean {
-    return this.#poll.isNear;
-  }
-
-  /** Whether large turns are sent in parts: not with a schedule function, which decides when commands are sent. */
-  get #sendsParts(): boolean {
-    return this.#poll.polls && typeof this.options.schedule !== 'function';
+    return this.poll.isNear;
   }
 
   #sendPart(): void {
@@ -345,13 +336,9 @@ export class Batch {
     this.#scheduled = false;
     if (this.commands === 0) this.owner.reads?.endRun();
     else this.flush('schedule');
-    this.#poll.turnSent(this.#sentInTurn, this.#wireWasIdle);
+    this.poll.turnSent(this.#sentInTurn, this.#wireWasIdle);
     this.#sentInTurn = 0;
   };
-
-  repliesCame(): void {
-    this.#poll.repliesCame();
-  }
 
   /**
    * Moves the text that was assumed to be ASCII to the exact parts. Text that is not ASCII states its lengths in

@@ -25,7 +25,7 @@ export interface CallTarget {
   fallbackReason(): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   outgoingFor(command: FastCommand, key: unknown): Outgoing | FallbackReason;
-  /** The same for a single call. With `mayBeSeen`, one that others observe gets a dispatcher that shows it to them. */
+  /** Like `outgoingFor`, for a single call. With `mayBeSeen`, one that is observed gets a dispatcher that shows it. */
   dispatcherFor(command: FastCommand, key: unknown, mayBeSeen: boolean): Dispatcher | FallbackReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;

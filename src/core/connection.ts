@@ -65,7 +65,7 @@ export class Connection {
     this.#forgetExit = drainAtExit(() => this.drain('exit'));
     reader.source.start();
     stream.once('close', this.#onClose);
-    // User code may attach amid a chunk, of which the rest is not read here: the backlog may have room afterwards.
+    // If user code attaches while the host reads a chunk, the rest of it is not read here. Its replies may make room.
     if (!this.fresh) setImmediate(this.chunkRead);
     this.incoming?.started();
     reportConnection(this, 'attached', undefined);
@@ -128,7 +128,7 @@ export class Connection {
    * later replies.
    *
    * @param queuedAhead - for a write of the host: how many of its commands are queued already (all but the last);
-   * undefined before fast entries.
+   * undefined if the check precedes fast entries.
    */
   checkQueue(queuedAhead?: number): void {
     const { client, reader, outgoing } = this;
@@ -153,7 +153,7 @@ export class Connection {
     this.replies.expectedQueueLength = undefined;
     this.#hasAnswered ||= this.client.status === 'ready';
     if (gate.waiting > 0) gate.release(batch);
-    batch.repliesCame();
+    batch.poll.repliesCame();
   };
 
   /** Sends the backlog and all pending bytes, without limits: the stream or the process is about to end. */

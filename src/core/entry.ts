@@ -19,8 +19,8 @@ export abstract class Entry extends HostCommandFacade {
   /** Further callers of the same command, who settle when this one does. */
   declare followers: Entry[] | undefined;
   /**
-   * Where a feature keeps a copy of the reply, decoded or `raw` from the host. Always assigned, so that V8 has one
-   * hidden class for each kind of entry.
+   * A feature's record of this read, in which `answer` leaves a copy of a reply that the host decoded, `raw`. Always
+   * assigned, so that V8 has one hidden class for each kind of entry.
    */
   declare slot: { raw?: unknown } | undefined;
   /** Whether its reply is decoded here although a queue item of the host holds it; see `entryOf`. */
@@ -182,7 +182,7 @@ export class CallEntry extends Entry {
     this.context = context;
     this.select = select;
     const promise = new Promise<unknown>(keepSettlers);
-    // `keepSettlers` has just set both. Any other promise would run async hooks of tracers, which may send a command.
+    // Read before another promise is made: that runs async hooks of tracers, which may send a command.
     this.settleValue = lastResolve;
     this.settleError = lastReject;
     // Ordering: callers settle in the order of their replies, on the fast path or not.

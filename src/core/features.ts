@@ -30,7 +30,7 @@ export interface Reads {
   readonly waits: boolean;
   /** Looks for a reply before a call is admitted. A read that has one goes to `send` at once. */
   lookUp(variant: CommandVariant, args: readonly unknown[], call: Call | undefined): Answer | undefined;
-  /** Hands the entry to `Outgoing#enqueue`, at once or later, or settles it without. */
+  /** Hands the entry to `Outgoing#enqueue`, at once or, if `fallbackReason()` has none then, later; or settles it. */
   send(entry: CallEntry, args: readonly unknown[], call: Call | undefined, answer: Answer | undefined): void;
   /** These commands are about to be queued in one step. */
   sendsTogether(commands: readonly HostCommand[]): void;
@@ -76,6 +76,6 @@ export interface Admission {
   refusalOf(commands: number): Error | undefined;
   /** Rejects a command that the host is about to send, and returns true, if it may not be sent. */
   refuses(command: HostCommand, stream: unknown): boolean;
-  /** Removes the last calls, those beyond the bound, and returns them. `refusalOf` has counted all as one. */
+  /** Removes the calls beyond the bound, and returns them. `refusalOf` has counted them as one; this adds the rest. */
   refuseBeyond<Call>(calls: Call[]): Call[];
 }

@@ -50,8 +50,8 @@ export class HostWriteHook {
 
   readonly write = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']): boolean => {
     const result = this.#write(data, encoding, callback);
-    // Not while replies are read: each removes a command from the queue, and user code may send in between.
-    // Nor through a wrapper over this hook, which may hold bytes back while the host queues their commands.
+    // The length of the queue after this write can be predicted, except while replies are read (each removes a command,
+    // and user code may send in between), and below a wrapper over this hook, which may hold bytes of queued commands.
     const isOutermost = this.outgoing.stream.write === this.write;
     if (this.connection.open && data.length > 0 && !this.connection.isReaderBusy && isOutermost)
       this.outgoing.replies.expectedQueueLength = this.client.commandQueue.length + 1;

@@ -36,7 +36,7 @@ export class InFlightGate {
     readonly client: { readonly commandQueue: HostQueue },
   ) {}
 
-  /** The most commands in an item of the backlog: few enough to be released as replies come, enough for a write. */
+  /** The most fast commands in one item of the backlog: few replies make room for it, and it is worth a write. */
   get #commandsPerItem(): number {
     return Math.max(1, Math.min(this.limits.maxBatchSize, this.inFlightBound.current >> 3));
   }

@@ -76,9 +76,10 @@ interface OutgoingConnection {
 /**
  * Sends this package's own commands on one connection:
  *
- *     dispatch ─▶ admission ─▶ entry ─▶ the features of reads ─▶ enqueue ─▶ queue, and batch or backlog
+ *     dispatch ─▶ reads.lookUp ─▶ admission ─▶ entry ─▶ reads.send ─▶ enqueue ─▶ queue, batch or backlog
  *
- * A step that takes over a command ends the sequence. The host's own writes come from `HostWriteHook`.
+ * Admission may refuse the call; `reads.send` may settle the entry, or enqueue it later. The host's own writes come
+ * from `HostWriteHook`.
  */
 export class Outgoing implements BatchOwner, Dispatcher {
   readonly client: HostClient;

@@ -23,8 +23,8 @@ export class ReplyCount {
   headBeforeForward: object | undefined;
 
   /**
-   * The length of the queue to expect after the host's last write. Host: it queues a command when `write` returns.
-   * Undefined if there is nothing to check.
+   * The length that the queue must have once the host has queued what it wrote last: one more than when `write`
+   * returned, because the host queues the last command only then. Undefined if there is nothing to check.
    */
   expectedQueueLength: number | undefined;
 
@@ -32,7 +32,7 @@ export class ReplyCount {
    * An error if the queue does not match what the host wrote last: replies would go to the wrong callers (invariants 1
    * and 3).
    *
-   * @param queuedAhead - commands that the host has queued beyond that, and is about to write.
+   * @param queuedAhead - commands of the write that begins now that are in the queue already: all but its last.
    */
   queueMismatch(queue: HostQueue, queuedAhead = 0): QueueMismatch | undefined {
     const due = this.expectedQueueLength;

@@ -69,7 +69,7 @@ export class ReplyReader {
   readonly stats: Stats;
   readonly replies: ReplyCount;
   readonly incoming: Incoming | undefined;
-  /** The chunk that is being read, in memory that is not used again, if something refers to it. */
+  /** The present chunk for values that refer to it: a copy, if the chunk is in the buffer of reads in place. */
   #keptChunk: Buffer | undefined;
   readonly #decoder: ReplyDecoder;
   readonly #hostReplies = new HostReplies(this);
@@ -173,7 +173,7 @@ export class ReplyReader {
     this.connection.chunkRead();
   }
 
-  /** Layers may let the host queue some commands of a pipeline that it has not written yet: a longer queue is right. */
+  /** Layers may let the host queue commands of a pipeline that it writes later: only a short queue is an error then. */
   #checkQueue(): void {
     const mismatch = this.replies.queueMismatch(this.client.commandQueue);
     if (mismatch === undefined || this.#state !== 'reading') return;
@@ -276,8 +276,8 @@ export class ReplyReader {
         const forwarded = this.#state === 'reading' ? this.#hostReplies.forward(piece, 0) : 0;
         if (forwarded < piece.length) this.#finish(piece, forwarded);
       }
-      // The host gets the rest of this reply, too. If only the CR LF of a string was wrong, which the scanner does not
-      // check, the reply has ended for it.
+      // The host also gets the rest of this reply, if the scanner has not found its end yet. The scanner does not check
+      // the CR LF after a string: if only that is wrong, the reply ends here.
       const goesOn = this.#state === 'reading' && this.#hostReplies.isAmidReply && end < chunk.length;
       return goesOn ? this.#hostReplies.forward(chunk, end) : end;
     }

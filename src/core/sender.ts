@@ -66,7 +66,7 @@ export abstract class Sender {
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
-    // An observed dispatcher takes neither options nor a callback: the tracer sees the promise that has the callback.
+    // Calls with options or a callback fall back: a tracer must see the very promise that has the callback.
     const mayBeSeen = call === undefined && typeof last !== 'function';
     const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
     const sent =

@@ -136,8 +136,10 @@ class Answering extends Duplex {
     const names = chunk
       .toString()
       .toLowerCase()
-      .matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g);
-    for (const [, name = ''] of names) this.push(ANSWERS[name] ?? '+OK\r\n');
+      .matchAll(/\*\d+\r\n\$\d+\r\n(\w+)(?:\r\n\$\d+\r\n([^\r]*))?/g);
+    for (const [, name = '', text = ''] of names) {
+      this.push(name === 'echo' ? bulk(text) : (ANSWERS[name] ?? '+OK\r\n'));
+    }
     done();
   }
 
@@ -165,6 +167,29 @@ it.each(HOSTS)('$name: a stream that answers within its write is as good as for 
     const sent = [client.get('a'), client.call('GET', 'b'), client.pipeline().get('c').exec(), client.set('d', '1')];
     return outcomesWithin(LONG_ENOUGH, sent);
   });
+});
+
+/** The same, for several writes in one piece. */
+class AnsweringTogether extends Answering {
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'buffer' as BufferEncoding, done);
+  }
+}
+
+// Node drops what is written within `_writev`, so no reply may be read there.
+it.each(HOSTS)('$name: commands that such a stream makes room for amid a write of many are sent', async (host) => {
+  class Connector extends AbstractConnector {
+    override connect(): Promise<never> {
+      this.connecting = true;
+      this.stream = new AnsweringTogether() as never;
+      return Promise.resolve(this.stream as never);
+    }
+  }
+  const options = { Connector: Connector as never, retryStrategy: () => null };
+  const client = await ready(host.createCoalesced('', options, { maxInFlight: 3 }));
+  const said = Array.from({ length: 20 }, (_, index) => `said ${index}`);
+  const echoed = said.map((text, index) => (index % 3 === 0 ? cold(client, 'echo', text) : client.echo(text)));
+  expect(await outcomesWithin(LONG_ENOUGH, echoed)).toEqual(said.map((value) => ({ value })));
 });
 
 describe.each(HOSTS)('$name: a wrapper of write that holds bytes back, set after coalesce()', (host) => {
