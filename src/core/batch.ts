@@ -5,7 +5,7 @@ import type { HostWrite } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../resp/encoder.js';
 import type { FlushReason, Stats } from '../stats.js';
-import { BusyPoll } from '../util/busy-poll.js';
+import { BusyPoll, CLEARTEXT, ENCRYPTED } from '../util/busy-poll.js';
 import { nextTick, now } from '../util/clock.js';
 import { exiting } from '../util/process-exit.js';
 import type { BatchSchedule } from '../util/schedule.js';
@@ -105,7 +105,8 @@ export class Batch {
     const { options, stats } = owner;
     this.options = options;
     this.#limit = options.maxBatchSize;
-    this.poll = new BusyPoll(options.busyPoll, stats, () => owner.gate.inFlight - (this.commands - this.#joined));
+    const unanswered = () => owner.gate.inFlight - (this.commands - this.#joined);
+    this.poll = new BusyPoll(options.busyPoll, stats, unanswered, 'encrypted' in owner.stream ? ENCRYPTED : CLEARTEXT);
   }
 
   /** A fast command as text assumed to be ASCII, or exact parts; undefined if its entry must encode itself. */

@@ -2,7 +2,7 @@ import { Duplex } from 'node:stream';
 import { environment } from '../environment.js';
 import { CODES, coded, describe } from '../errors.js';
 import { type CorkOptions, type ResolvedCorkOptions, resolveCorkOptions } from '../options.js';
-import { BusyPoll, type PollCounters } from '../util/busy-poll.js';
+import { BusyPoll, CLEARTEXT, type PollCounters } from '../util/busy-poll.js';
 import { now } from '../util/clock.js';
 import { hookStream } from '../util/hook-stream.js';
 import { drainAtExit, exiting } from '../util/process-exit.js';
@@ -106,7 +106,7 @@ class StreamCork implements Corked {
     this.#usesBuiltInSchedule = typeof schedule !== 'function';
     // A `data` listener makes the stream flow, so add one only if there is one already.
     const listens = stream.listenerCount('data') > 0;
-    this.#poll = new BusyPoll(busyPoll && listens, observer.polls, () => Number(this.#awaitsReply));
+    this.#poll = new BusyPoll(busyPoll && listens, observer.polls, () => Number(this.#awaitsReply), CLEARTEXT);
     if (listens) stream.on('data', this.#received);
     const write = stream.write as Write;
     const later = scheduleFunction(schedule);

@@ -1,12 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDelayProxy } from '../../bench/suite/delay-proxy.js';
 import { Stats } from '../../src/stats.js';
-import { BusyPoll, preemptionBy } from '../../src/util/busy-poll.js';
+import { BusyPoll, CLEARTEXT, ENCRYPTED, preemptionBy } from '../../src/util/busy-poll.js';
 import { type CoalescedClient, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 /** A connection whose clock and preemption the test owns. Its loop is the real one. */
-function connection(setting = true) {
+function connection(setting = true, limits = CLEARTEXT) {
   const stats = new Stats();
   const state = { nowMs: 1_000, awaiting: 1, looks: 0, preempted: false };
   const awaiting = () => {
@@ -14,7 +14,7 @@ function connection(setting = true) {
     return state.awaiting;
   };
   const isPreempted = () => state.preempted;
-  const poll = new BusyPoll(setting, stats, awaiting, isPreempted, () => state.nowMs);
+  const poll = new BusyPoll(setting, stats, awaiting, limits, isPreempted, () => state.nowMs);
   /** Whether a turn of `commands` is polled for. */
   const polls = (commands: number, alone = false): boolean => {
     const before = stats.polledTurns;
@@ -32,8 +32,8 @@ function connection(setting = true) {
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /** The length of the window after a turn of `commands`, in microseconds. */
-async function windowOf(commands: number): Promise<number> {
-  const { poll, state } = connection();
+async function windowOf(commands: number, limits = CLEARTEXT): Promise<number> {
+  const { poll, state } = connection(true, limits);
   const from = state.nowMs;
   poll.turnSent(commands, false);
   for (let looks = -1; looks !== state.looks; ) {
@@ -58,6 +58,14 @@ describe('the window', () => {
     const took = await windowOf(commands);
     expect(took).toBeGreaterThanOrEqual(microseconds);
     expect(took).toBeLessThanOrEqual(microseconds + 1);
+  });
+
+  it('is of 20 microseconds per command over TLS, at most 100', async () => {
+    const took = [await windowOf(3, ENCRYPTED), await windowOf(8, ENCRYPTED)];
+    for (const [index, microseconds] of [60, 100].entries()) {
+      expect(took[index]).toBeGreaterThanOrEqual(microseconds);
+      expect(took[index]).toBeLessThanOrEqual(microseconds + 1);
+    }
   });
 
   it('never opens with `false`, nor for a turn that sent nothing', async () => {
@@ -153,6 +161,19 @@ describe('the server is near', () => {
     expect(answeredAfter(true, 0.11)).toMatchObject({ isNear: true, polls: true });
     expect(answeredAfter(true, 0.13)).toMatchObject({ isNear: false, polls: false });
     expect(answeredAfter(true, 0.11, { alone: false })).toMatchObject({ isNear: false, polls: false });
+  });
+
+  it('over TLS, within 0.2 ms: both sides encrypt', () => {
+    for (const [ms, isNear] of [
+      [0.19, true],
+      [0.21, false],
+    ] as const) {
+      const { poll, state } = connection(true, ENCRYPTED);
+      poll.turnSent(1, true);
+      state.nowMs += ms;
+      poll.repliesCame();
+      expect(poll.isNear).toBe(isNear);
+    }
   });
 
   it('a large turn may take 0.3 µs longer for each command, of at most 256', () => {
