@@ -14,8 +14,9 @@ export interface CoalesceOptions {
    * Whether the event loop polls for replies for a short time before it sleeps: to wake a sleeping thread takes longer
    * than a Redis on the same machine needs for a few commands. It polls after a turn of three or more commands, for 8
    * microseconds per command (20 over TLS), at most 100. It does not poll if the first reply takes longer than 0.12
-   * milliseconds (0.2 over TLS), if polls find no replies, or if the process is often preempted. Where it polls, turns of 32 or more commands are sent
-   * in parts of 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first part meanwhile.
+   * milliseconds (0.2 over TLS), if polls find no replies, or if the process is often preempted. Where it polls, turns
+   * of 32 or more commands are sent in parts of 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first
+   * part meanwhile.
    * @default true
    */
   busyPoll?: boolean;
