@@ -23,33 +23,41 @@ const COLUMNS = {
 /** What is measured, in which case of which benchmark, and what the names of the clients end in. */
 const ROWS: readonly (readonly [title: string, benchmark: string, id: string, suffix?: string])[] = [
   ['a web service, Redis on the same machine', 'production', `loopback: ${shareCase(60)}`],
-  ['the same service, TLS, 0.5 ms away', 'production', `TLS, 0.5 ms: ${shareCase(60)}`],
-  ['the same at 30 %, with OpenTelemetry', 'production-traced', `TLS, 0.5 ms: ${shareCase(30)}`, '-otel'],
+  ['that service, TLS, Redis 0.5 ms away', 'production', `TLS, 0.5 ms: ${shareCase(60)}`],
+  ['that, at 30 % load, with OpenTelemetry', 'production-traced', `TLS, 0.5 ms: ${shareCase(30)}`, '-otel'],
   ['200 `get`s at once', 'burst', '200 GETs'],
   ['six reads, one after the other, 1 ms away', 'prefetch', '1 ms: flow: user, 5'],
-  ['one command at a time, 10 % load, TLS', 'single', `TLS: ${shareCase(LOW_LOAD)}`],
+  ['one command at a time, TLS, 10 % load', 'single', `TLS: ${shareCase(LOW_LOAD)}`],
 ];
 
 /** README's table, and where it was measured: the rows for which there are results of all its clients. */
 export function gainsRegion(groups: readonly GroupResult[], current: string): string {
-  const runs = new Map<string, Set<string>>();
+  const measured = new Map<string, { rows: number[]; runs: Set<string> }>();
+  let row = 0;
   const rows = ROWS.flatMap(([title, benchmark, wanted, suffix = '']) => {
     const group = groups.find(({ benchmarks }) => benchmarks.some(({ id }) => id === benchmark));
     const found = group?.benchmarks.find(({ id }) => id === benchmark)?.cases.find(({ id }) => id === wanted);
     if (group === undefined || found === undefined || variantOf(found, `plain${suffix}`) === undefined) return [];
     const machine = describeMachine(group.settings);
-    runs.set(machine, (runs.get(machine) ?? new Set()).add(describeRun(group.settings)));
+    const own = measured.get(machine) ?? { rows: [], runs: new Set<string>() };
+    measured.set(machine, own);
+    row += 1;
+    own.rows.push(row);
+    own.runs.add(describeRun(group.settings));
     return [
       [title, ...Object.values(COLUMNS).map((client) => factorsOf(found, `${client}${suffix}`, `plain${suffix}`))],
     ];
   });
   if (rows.length === 0) return current;
-  const machines = [...runs].map(([machine, own]) => `${machine}; ${[...own].join(' and ')}`);
+  const machines = [...measured].map(
+    ([machine, own]) =>
+      `${measured.size === 1 ? '' : `Rows ${own.rows.join(', ')}: `}${machine}; ${[...own.runs].join(' and ')}.`,
+  );
   const table = markdownTable(
     ['CPU of Node and median latency ÷ those of ioredis (less is better)', ...Object.keys(COLUMNS)],
     rows,
   );
-  return `${table}\n\nUnclear: the 95 % interval includes 1. The service: Fastify, seven commands in three round trips a request, at 60 % of the highest rate that plain ioredis sustains. ${machines.join('; and ')}.`;
+  return `${table}\n\nUnclear: the 95 % interval includes 1. The service: Fastify, seven commands in three round trips a request. Load: in percent of the highest rate that plain ioredis sustains, 60 % unless stated. ${machines.join(' ')}`;
 }
 
 function factorsOf(found: CaseResult, of: string, versus: string): string {
