@@ -5,15 +5,15 @@ import { processWide } from './util/process-wide.js';
 export const CODES = {
   /** An option is unknown, of the wrong type or out of range. */
   OPTION: 'COALESCE_ERR_OPTION',
-  /** The argument of `coalesce()` or `cork()` is not a client that it can work with, or of `corkStream()` a stream. */
+  /** The argument of `coalesce()` or `cork()` is not a supported client, or that of `corkStream()` not a stream. */
   CLIENT: 'COALESCE_ERR_CLIENT',
   /** A reply exceeds `REPLY_LIMITS`, or would go to a wrong caller; emitted as the client's `error`. */
   REPLY: 'COALESCE_ERR_REPLY',
-  /** A call was refused: with it more commands than `maxPending` would await their reply. */
+  /** A call was refused, because `maxPending` commands already await their reply. */
   PENDING: 'COALESCE_ERR_PENDING',
-  /** A client gets the cork because of its configuration: options that need the fast path are ignored. */
+  /** A client is in cork mode because of its configuration, so options that need fast mode are ignored. */
   CORK: 'COALESCE_WARN_CORK',
-  /** The client is of no release that this package knows, so it gets the cork. */
+  /** The client's release was not recognized, so it is in cork mode. */
   UNKNOWN_CLIENT: 'COALESCE_WARN_UNKNOWN_CLIENT',
   /** The client has `enableAutoPipelining` on, so its commands stay with the client and are not coalesced. */
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
@@ -21,17 +21,17 @@ export const CODES = {
   BLOCKING: 'COALESCE_WARN_BLOCKING',
   /** A test double for a client was passed to `coalesce()`, and is left unchanged. */
   TEST_DOUBLE: 'COALESCE_WARN_TEST_DOUBLE',
-  /** The server does not say when keys change, or not reliably, so nothing is cached. */
+  /** The server does not report changed keys, or not reliably, so nothing is cached. */
   CACHE: 'COALESCE_WARN_CACHE',
-  /** For a minute, scripts have held back most answers of a cache, which `scripts: 'keys'` cures. */
+  /** For a minute, scripts have blocked most answers of a cache; `scripts: 'keys'` would help. */
   CACHE_HELD: 'COALESCE_WARN_CACHE_HELD',
-  /** Other code has replaced a function of a coalesced client, whose commands are left to it meanwhile. */
+  /** Other code has replaced a function of the client; until it is restored, the client handles its own commands. */
   REPLACED: 'COALESCE_WARN_REPLACED',
-  /** A client under load has had no fast command for a minute, for a reason that one setting would cure. */
+  /** A client under load has had no fast command for a minute, for a reason that a setting can fix. */
   NOT_FAST: 'COALESCE_WARN_NOT_FAST',
   /** `fuseReads` has no effect: with `cache`, or on a connection whose user the server refuses MGET or HMGET. */
   FUSE: 'COALESCE_WARN_FUSE',
-  /** The environment variable `IOREDIS_COALESCE` has a value that is not known, so clients stay plain. */
+  /** The environment variable `IOREDIS_COALESCE` has an unknown value, so clients stay plain. */
   ENVIRONMENT: 'COALESCE_WARN_ENVIRONMENT',
 } as const;
 

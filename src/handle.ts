@@ -2,61 +2,61 @@ import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from './op
 import type { CoalescerStats } from './stats.js';
 
 /**
- * The handle on a client's coalescing, at `client.coalescer`.
+ * Controls and shows the coalescing of one client: `client.coalescer`.
  *
  * @typeParam Client - the type of the client.
  */
 export interface Coalescer<Client = unknown> {
   /**
-   * Whether the client is coalesced. False after `detach()`, when `options` and the counters of `stats()` are the last
-   * ones, and `flush()` and `detach()` do nothing. Also false with `coalesce: false` and for a test double for a
-   * client: then all figures of `stats()` are zero.
+   * Whether the client is coalesced. False after `detach()`: `options` and `stats()` then keep their last values, and
+   * `flush()` and `detach()` do nothing. Also false with `coalesce: false`, and for a test double of a client:
+   * `stats()` is then all zeros.
    */
   readonly enabled: boolean;
-  /** The options in force, defaults filled in; frozen. */
+  /** The options in force, including defaults; frozen. */
   readonly options: ResolvedOptions;
-  /** A copy of the counters since `coalesce()`; cheap enough to take every second. */
+  /** A copy of the counters since `coalesce()`; cheap enough to call every second. */
   stats(): CoalescerStats;
   /** The replies to reads that are kept in memory; undefined without the option `cache`. */
   readonly cache: ClientCache | undefined;
   /**
-   * A view of the client: it has all its commands, and sends them on its connection, with these options. Cheap enough
-   * to make one per request with a `timeout`; a signal has its cost in Node. On a view, the options are added to those
-   * of the view.
+   * Returns a view of the client: it has all commands of the client, and sends them on the same connection, with these
+   * options. With a `timeout` it is cheap enough to create one per request; a signal costs more, in Node itself. Called
+   * on a view, it adds the options to those of the view.
    *
    * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option or a wrong type.
    * @throws {RangeError} `COALESCE_ERR_OPTION` for a `timeout` out of range.
    */
   withOptions(options: CallOptions): Client;
-  /** Sends the open batch now instead of at its scheduled flush. */
+  /** Sends the pending commands now, instead of at the end of the turn. */
   flush(): void;
   /**
-   * Makes the client plain again, at any time. Pending bytes and the backlog are sent, and commands in flight settle.
+   * Makes the client plain again, at any time. Commands that wait are sent, and commands in flight settle.
    * `coalesce(client)` coalesces it again, with the same options.
    */
   detach(): void;
 }
 
-/** The handle on the answers that a client keeps in memory; see the option `cache`. */
+/** The answers that a client keeps in memory; see the option `cache`. */
 export interface ClientCache {
-  /** Forgets every answer, and keeps no reply to a read that was sent before. */
+  /** Drops all answers, and does not keep the replies to reads that are in flight. */
   clear(): void;
   /**
-   * What `prefetch` has learned: forms of reads, without identities, and in which share of cases which others follow.
+   * What `prefetch` has learned: patterns of reads, without identities, and how often which others follow them.
    */
-  forms(): readonly LearnedForm[];
+  patterns(): readonly LearnedPattern[];
 }
 
-/** A form of reads, as `get user:*:profile`, and the forms that follow it, or read the elements of its replies. */
-export interface LearnedForm {
-  readonly form: string;
+/** A pattern of reads, such as `get user:*:profile`, and those that follow it, or read the elements of its replies. */
+export interface LearnedPattern {
+  readonly pattern: string;
   readonly followers: readonly LearnedFollower[];
   readonly elements: readonly LearnedFollower[];
 }
 
 export interface LearnedFollower {
-  readonly form: string;
-  /** Of the cases. */
+  readonly pattern: string;
+  /** The share of cases in which it follows, from 0 to 1. */
   readonly share: number;
   readonly isPredicted: boolean;
 }

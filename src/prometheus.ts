@@ -97,11 +97,11 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     ({ commands, fastCommands }) => by('path', { fast: fastCommands, fallback: commands - fastCommands }),
   ],
   fallbacks_total: [
-    'Commands that could take the fast path and were left to the client, by reason.',
+    'Commands left to the client that could otherwise be fast, by reason.',
     (stats) => by('reason', stats.fallbacks),
   ],
   replies_total: [
-    'Replies received, by who decoded them: fast (ioredis-coalesce) or fallback (the client itself).',
+    'Replies received, by decoder: fast (ioredis-coalesce) or fallback (the client itself).',
     (stats) => by('path', stats.replies),
   ],
   batches_total: ['Batches written, by what flushed them.', (stats) => by('reason', stats.flushReasons)],
@@ -110,7 +110,7 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     (stats) => stats.polledTurns,
   ],
   polled_turns_answered_total: [
-    'Of the polled turns, the ones for which a reply came in that time.',
+    'Polled turns for which a reply arrived in that time.',
     (stats) => stats.polledTurnsAnswered,
   ],
   written_bytes_total: ['Bytes of commands handed to the socket.', (stats) => stats.bytesWritten],
@@ -118,7 +118,7 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     'Reads answered by the reply to an identical one (option shareReads); they are not among the commands sent.',
     (stats) => stats.sharedReads,
   ],
-  fused_reads_total: ['Commands that left within an MGET or HMGET (option fuseReads).', (stats) => stats.fusedReads],
+  fused_reads_total: ['Commands sent as part of an MGET or HMGET (option fuseReads).', (stats) => stats.fusedReads],
   refused_calls_total: [
     'Calls refused because too many commands await their reply (option maxPending).',
     (stats) => stats.refusedCalls,
@@ -128,33 +128,30 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     ({ cache }) => cache?.hits ?? 0,
   ],
   cache_misses_total: [
-    'Reads that could have been answered from memory and were sent.',
+    'Reads that the cache could have answered, but that were sent.',
     ({ cache }) => cache?.misses ?? 0,
   ],
   cache_held_total: [
-    'Of these, reads whose answer was in memory and could not be used yet.',
+    'Cache misses whose answer was in memory but could not be used yet.',
     ({ cache }) => cache?.held ?? 0,
   ],
   cache_invalidations_total: [
-    'Answers removed from memory because their key has changed, or all keys have.',
+    'Answers removed from memory because their key changed.',
     ({ cache }) => cache?.invalidations ?? 0,
   ],
-  cache_evictions_total: ['Answers removed from memory for lack of room.', ({ cache }) => cache?.evictions ?? 0],
+  cache_evictions_total: ['Answers evicted from memory to make room.', ({ cache }) => cache?.evictions ?? 0],
   cache_predicted_total: [
     'Reads sent before a caller issued them (option cache.prefetch).',
     ({ cache }) => cache?.predicted ?? 0,
   ],
   cache_predictions_used_total: [
-    'Of these, the ones whose answer a caller got.',
+    'Predicted reads whose answer a caller used.',
     ({ cache }) => cache?.predictionsUsed ?? 0,
   ],
   cache_entries: ['Answers kept in memory.', ({ cache }) => cache?.entries ?? 0],
   cache_bytes: ['Approximate bytes of the answers kept in memory.', ({ cache }) => cache?.bytes ?? 0],
   in_flight_commands: ['Commands that await their reply, sent or not.', (stats) => stats.inFlight],
-  queued_commands: [
-    'Of the commands in flight, the ones that wait for room under maxInFlight.',
-    (stats) => stats.queued,
-  ],
+  queued_commands: ['Commands in flight that wait because of maxInFlight.', (stats) => stats.queued],
   max_in_flight_commands: [
     'The option maxInFlight, which limits each connection.',
     (_, { options }) => options.maxInFlight,
@@ -168,7 +165,7 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     ({ mode }) => by('mode', { fast: 0, cork: 0, plain: 0, [mode]: 1 }),
   ],
   unknown_client: [
-    'Whether the client has the cork because its release is not known.',
+    'Whether the client is in cork mode because ioredis was not recognized.',
     ({ unknownClient }) => Number(unknownClient !== undefined),
   ],
   batch_size_commands: [
@@ -178,7 +175,7 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     'histogram',
   ],
   flush_wait_seconds: [
-    'How long the first command of a batch waited for the flush.',
+    'Time that the first command of a batch waited until the batch was written.',
     ({ flushWaits, flushWaitTotal }) => histogram(flushWaits, flushWaitTotal / 1_000, 1_000_000, [4, 20]),
     'histogram',
   ],

@@ -28,7 +28,7 @@ export interface Wait {
   /** Of these waits, those in which the second's arguments contained a value of the first's reply. */
   readonly dependent: number;
   /** Of these waits, those from which `cache.prefetch` may learn to predict the second. */
-  readonly foreseen: number;
+  readonly predictable: number;
   /** How often the first was answered. */
   readonly answered: number;
   /** The duration of the first, and of the second, in milliseconds. */
@@ -316,7 +316,7 @@ export class Trip {
 export class Pair {
   waits = 0;
   dependent = 0;
-  foreseen = 0;
+  predictable = 0;
   firstMs = 0;
   secondMs = 0;
   /** Of these waits, those that began a loop's next iteration. */
@@ -360,7 +360,7 @@ export class Pair {
     if (head !== undefined) head.trip = second;
     const predictableBy = commands.predictableBy(first.commands, first.flow.listed);
     // A part that never changes is not an identity.
-    if (predictableBy !== undefined && predictableBy !== this.#predictableBy) this.foreseen += 1;
+    if (predictableBy !== undefined && predictableBy !== this.#predictableBy) this.predictable += 1;
     this.#predictableBy = predictableBy;
     this.firstMs += first.tookMs;
     this.#same += !commands.write && commands.text === first.commands.text ? 1 : 0;
@@ -451,7 +451,7 @@ export class Pair {
   }
 
   get wait(): Wait {
-    const { waits, foreseen, firstMs, secondMs, advice } = this;
+    const { waits, predictable, firstMs, secondMs, advice } = this;
     const held = [...this.#held].map(([slot, { times }]) => (slot.startsWith('0.') ? times : 0));
     const dependent = Math.max(this.dependent, ...held);
     const answered = sum(this.first.answered);
@@ -459,7 +459,7 @@ export class Pair {
     const loop = this.isLoop ? this.second.loop : undefined;
     const times =
       loop === undefined || this.first !== this.second ? waits : Math.max(1, Math.round(waits / (loop.items - 1)));
-    const wait = { first, second, waits, times, dependent, foreseen, answered, firstMs, secondMs, advice };
+    const wait = { first, second, waits, times, dependent, predictable, answered, firstMs, secondMs, advice };
     if (loop === undefined) return wait;
     const reads = [...loop.body].map(({ site }) => site);
     return { ...wait, loop: { reads, items: loop.items, now: loop.now, after: loop.after } };
@@ -473,7 +473,7 @@ export class Pair {
 
   /** Milliseconds that `cache.prefetch` would save each time; 0 if it would learn nothing. */
   get prefetchMs(): number {
-    return this.foreseen < Math.max(2, this.waits * PREFETCH_SHARE) ? 0 : this.secondMs / this.wait.times;
+    return this.predictable < Math.max(2, this.waits * PREFETCH_SHARE) ? 0 : this.secondMs / this.wait.times;
   }
 }
 

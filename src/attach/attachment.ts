@@ -117,7 +117,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     const clear = () => {
       for (const { connection } of this.members) cacheOf(connection)?.store.clear();
     };
-    return this.options.cache ? { clear, forms: () => this.predictor?.patterns.learned() ?? [] } : undefined;
+    return this.options.cache ? { clear, patterns: () => this.predictor?.patterns.learned() ?? [] } : undefined;
   }
 
   /** Predicted reads pass no layers, and a client whose commands are published may have a cache. */

@@ -38,10 +38,10 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
     expect(stderr).toMatch(
       /^ioredis-coalesce: \d+ places wait for one round trip after another without need \(\d+ commands seen\)$/m,
     );
-    const foreseen = `; cache\\.prefetch would save ${MS} ms`;
+    const predictable = `; cache\\.prefetch would save ${MS} ms`;
     for (const line of [
-      `${PLACE} feed → ${PLACE} feed  lrange, then get: an argument holds the first's reply${foreseen}`,
-      `${PLACE} feed  get ×3 in a row, 2 times: 3 round trips of ${MS} ms each; .*: 1${foreseen}`,
+      `${PLACE} feed → ${PLACE} feed  lrange, then get: an argument holds the first's reply${predictable}`,
+      `${PLACE} feed  get ×3 in a row, 2 times: 3 round trips of ${MS} ms each; .*: 1${predictable}`,
       `${PLACE} loadItems  get ×5 in a row, 2 times: 5 round trips of ${MS} ms each; issued together \\(Promise\\.all, mget\\): 1`,
       `${PLACE} userAndCart → ${PLACE} userAndCart  hgetall, then llen: 1 time: needs more traffic`,
       `${PLACE} → ${PLACE}  get, then hgetall: an argument holds the first's reply: leave it`,

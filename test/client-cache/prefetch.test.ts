@@ -216,7 +216,7 @@ describe('nothing is predicted', () => {
     const flow = new Flow(client, other, prefix);
     for (let index = 0; index < 60; index += 1) await flow.run(await flow.newUser());
     expect(predictions(client)).toEqual({ predicted: 0, predictionsUsed: 0 });
-    expect(client.coalescer.cache?.forms()).toEqual([]);
+    expect(client.coalescer.cache?.patterns()).toEqual([]);
   });
 
   it('for a view with cache: false, which uses no prediction either', async () => {
@@ -639,17 +639,17 @@ describe('what is predicted in vain', () => {
     expect(predictions(client).predicted - before).toBeGreaterThan(64);
   });
 
-  it('shows what was learned: forms and shares, no identities', async () => {
+  it('shows what was learned: patterns and shares, no identities', async () => {
     const flow = await learn();
-    const forms = flow.client.coalescer.cache?.forms() ?? [];
-    const user = forms.find(({ form }) => form === 'get prefetch:?::user:*');
-    expect(user?.followers.map(({ form }) => form).sort()).toEqual([
+    const patterns = flow.client.coalescer.cache?.patterns() ?? [];
+    const user = patterns.find(({ pattern }) => pattern === 'get prefetch:?::user:*');
+    expect(user?.followers.map(({ pattern }) => pattern).sort()).toEqual([
       'get prefetch:?::cart:*',
       'get prefetch:?::flags:*',
       'get prefetch:?::plan:*',
       'hgetall prefetch:?::profile:*',
     ]);
     expect(user?.followers.every(({ share, isPredicted }) => share > 0.7 && isPredicted)).toBe(true);
-    expect(JSON.stringify(forms)).not.toMatch(/\b100\d{3}\b/);
+    expect(JSON.stringify(patterns)).not.toMatch(/\b100\d{3}\b/);
   });
 });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { CommandVariant } from '../../commands/fast-commands.js';
-import type { LearnedForm } from '../../handle.js';
+import type { LearnedPattern } from '../../handle.js';
 import { copyOfText } from '../../reads/names.js';
 
 const MAX = { patterns: 512, perNode: 16, nodes: 4096, candidates: 16, successors: 8, elements: 64, identities: 4096 };
@@ -216,15 +216,15 @@ export class KeyPatterns {
     return { pattern, identities };
   }
 
-  /** The learned patterns, for `coalescer.cache.forms()`. */
-  learned(): LearnedForm[] {
+  /** The learned patterns, for `coalescer.cache.patterns()`. */
+  learned(): LearnedPattern[] {
     const shown = ({ candidates, predicted, cases }: Successors) =>
       candidates.map((successor) => {
         const share = Math.min(1, successor.followed / Math.max(cases, 1));
-        return { form: String(successor.pattern), share, isPredicted: predicted.includes(successor) };
+        return { pattern: String(successor.pattern), share, isPredicted: predicted.includes(successor) };
       });
     const all = this.all.map((pattern) => {
-      return { form: String(pattern), followers: shown(pattern.successors), elements: shown(pattern.elements) };
+      return { pattern: String(pattern), followers: shown(pattern.successors), elements: shown(pattern.elements) };
     });
     return all.filter(({ followers, elements }) => followers.length + elements.length > 0);
   }
