@@ -124,14 +124,14 @@ function keepContexts(): void {
 }
 
 /**
- * Whether this may be the continuation of a promise from a time without contexts. Such a continuation runs in the
- * context of the connection that was read, which others share.
+ * Whether this may be the continuation of a promise created without a context. Such a continuation runs in the context
+ * of the connection that was read, which others share.
  */
 function isContextShared(): boolean {
   return hasPaused && 'readStart' in executionAsyncResource();
 }
 
-/** The time that this process had its core, busy or idle, without the time that other processes have taken. */
+/** The time for which this process had its core, busy or idle, excluding the time of other processes. */
 function workMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000 + performance.eventLoopUtilization().idle;
@@ -174,7 +174,7 @@ export async function countRoundTrips(fn: () => unknown): Promise<RoundTrips> {
   return advisor.found();
 }
 
-/** A call that sends a round trip. */
+/** A call that makes a round trip. */
 interface Call {
   readonly name: string;
   readonly commands: ConstructorParameters<typeof Commands>[0];

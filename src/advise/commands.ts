@@ -31,7 +31,7 @@ export class Commands {
   /** All arguments, to search for values of replies. */
   readonly text: string;
   readonly words: readonly string[];
-  /** The words by their position in the arguments. Digits at the end of a word are also a word of their own. */
+  /** The words by their position in the arguments. Digits at the end of a word are also a separate word. */
   readonly slots: ReadonlyMap<string, string>;
   /** Whether one of them writes, or may write. */
   readonly write: boolean;
@@ -77,7 +77,7 @@ export class Commands {
     return this.read?.split(PARTS).findLast((part) => listed.has(part) || identities.includes(part));
   }
 
-  /** Values of the reply that its arguments do not contain. Short numbers there are ignored, as counts or ranges. */
+  /** Values of the reply that its arguments do not contain. Ignores short numeric arguments, as counts or ranges. */
   valuesIn(reply: unknown): string[] {
     const own = new Set(slotsOf(this.args.filter((arg, index) => index === 0 || !/^-?\d{1,3}$/.test(arg))).values());
     return valuesIn(reply).filter((value) => !(isShort(value) ? own.has(value) : this.text.includes(value)));
@@ -128,7 +128,7 @@ function slotsOf(args: readonly string[]): Map<string, string> {
   for (const [index, arg] of args.entries()) {
     for (const [at, word] of (arg.match(/[\p{L}\p{N}]+/gu) ?? []).entries()) {
       slots.set(`${index}.${at}`, word);
-      // Those of a random token are no identity.
+      // A random token's digits are no identity.
       const digits = /^\D+(\d+)$/.exec(word)?.[1];
       if (digits !== undefined) slots.set(`${index}.${at}.digits`, digits);
     }

@@ -28,11 +28,11 @@ export function advise(): void {
 }
 
 /**
- * Counts the round trips that `fn` makes on coalesced clients, for tests: those that it issues in its own async
- * context, and in what it calls. Slows all commands of the process down meanwhile.
+ * Counts the round trips that `fn` makes on coalesced clients, for tests: those issued in its async context, also by
+ * functions that it calls. Slows down all commands of the process meanwhile.
  *
  * @param fn - may be async.
- * @returns when it has: how many commands it has issued, how many of them in line for each other, and where.
+ * @returns when `fn` ends: how many commands it issued, how many of them in sequence, and where they waited.
  * @throws what `fn` throws.
  */
 export function roundTrips(fn: () => unknown): Promise<RoundTrips> {

@@ -63,7 +63,7 @@ function userFrame<F>(frames: readonly F[], pathOf: (frame: F) => string): { ind
   return undefined;
 }
 
-/** The path as displayed. Fails for odd names, or if the working directory no longer exists. */
+/** The path to show; unchanged for odd names, or if the working directory no longer exists. */
 function fileOf(path: string): string {
   try {
     return relative('', path.startsWith('file:') ? fileURLToPath(path) : path);

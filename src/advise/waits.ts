@@ -11,17 +11,17 @@ import type { Site } from './sites.js';
  *
  * - `together`: issue both at once;
  * - `argument`: the second's arguments hold a value of the first's reply;
- * - `if`: the second has not followed every time, so a condition stands between;
+ * - `if`: the second has not always followed, so a condition separates them;
  * - `leave`: the first's reply may decide on the second (a lock, a check, a missed cache entry), or their order counts;
- * - `unclear`: nothing speaks against `together`, but it was seen too rarely.
+ * - `unclear`: no evidence against `together`, but it was seen too rarely.
  */
 export type Advice = 'together' | 'argument' | 'if' | 'leave' | 'unclear';
 
-/** Two places of which the second has waited for the first; a loop, if they are the same. All figures are sums. */
+/** Two places, the second of which waited for the first; a loop, if they are the same. All figures are sums. */
 export interface Wait {
   readonly first: Site;
   readonly second: Site;
-  /** How often the second has waited: `waits / times + 1` are the round trips of a run of a loop, on average. */
+  /** How often the second has waited. On average, a run of a loop makes `waits / times + 1` round trips. */
   readonly waits: number;
   /** Runs of the loop; between two places, the same as `waits`. */
   readonly times: number;
@@ -38,7 +38,7 @@ export interface Wait {
   /** The loop, if the second begins its next item. `advice` is then that of the loop. */
   readonly loop?: {
     readonly reads: readonly Site[];
-    /** On average; so are the sequential round trips `now`, and `after` the items are issued together. */
+    /** On average, like the sequential round trips `now`, and `after` the items are issued together. */
     readonly items: number;
     readonly now: number;
     readonly after: number;
@@ -55,9 +55,9 @@ const MAX_COINCIDENCE = 0.1;
 /** Short values match more often: above the first share they may be arguments, above the second they are. */
 const MAX_SHORT_COINCIDENCE = 0.2;
 const SHORT_ARGUMENT = 0.5;
-/** Fewer waits do not exclude a condition in between. */
+/** Fewer waits do not rule out a condition between. */
 const MIN_WAITS = 3;
-/** The share of cases from which `cache.prefetch` predicts, see docs/prefetch.md. */
+/** `cache.prefetch` needs this share of cases, see docs/prefetch.md. */
 const PREFETCH_SHARE = 0.7;
 
 /** Counts of replies that were something, and nothing. */
@@ -179,7 +179,7 @@ export class Loop {
     return [...this.body].flatMap(({ pairs }) => [...pairs.values()].filter(({ second }) => this.body.has(second)));
   }
 
-  /** How often a reply at one of its places has ended the loop, of a kind after which it has never continued. */
+  /** The most replies of one kind at one of its places, after which the loop has never continued. */
   get endedByReply(): number {
     const ended = [...this.body].flatMap(({ answered, pairs }) => {
       const within = [...pairs.values()].filter(({ second }) => this.body.has(second));
@@ -222,7 +222,7 @@ export class Loop {
 export class Group {
   /** The first `MAX_TOGETHER` of them. */
   readonly trips: Trip[] = [];
-  /** The one whose reply came last, which may be any, as several connections answer them. */
+  /** The one answered last, which may be any of them: several connections reply. */
   answered?: Trip;
 }
 

@@ -33,7 +33,7 @@ export class InvalidationReader {
   /**
    * Reads the push at `position`, or the rest of a push from an earlier chunk.
    *
-   * @returns false if it is not an invalidation, but the host's, which then also gets the bytes of `release`.
+   * @returns false if it is not an invalidation. Then the host reads it, with the bytes of `release`.
    */
   read(chunk: Buffer, position: number): boolean {
     if (!this.#isInvalidation(chunk, position)) return false;
@@ -57,7 +57,7 @@ export class InvalidationReader {
     return true;
   }
 
-  /** Returns the held bytes, and holds none. */
+  /** Returns and clears the held bytes. */
   release(): Buffer {
     const held = Buffer.concat(this.#held);
     this.#held = [];

@@ -15,7 +15,7 @@ const NEVER = -1;
 const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
 
 /**
- * Those commands in flight on one connection that make cached answers unusable. A command's position is the number of
+ * The commands in flight on one connection that make cached answers unusable. A command's position is the number of
  * commands queued before it.
  *
  *     position    0   1   2   3   4   5
@@ -26,7 +26,7 @@ const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
  * arrived. RESP: they arrive before the next reply (Redis 7, `afterCommand`).
  *
  * With BCAST, Redis sends them at the end of its turn. So they have arrived once a command issued after the reply is
- * answered, and a reply may show a change before its push does.
+ * answered; a reply may show a change before its push arrives.
  */
 export class IssuedCommands {
   /** Keys that replies will show, by position; like `#anything` and `#awaited`, used only with BCAST. */
@@ -124,7 +124,7 @@ export class IssuedCommands {
     else this.holdUntil(position);
   }
 
-  /** The reply at `position` will show a key of which answers are kept, but is not kept itself. */
+  /** The reply at `position` will not be kept, but will show a key that has kept answers. */
   noteShown(name: string, position: number): void {
     if (!this.usesBroadcast) return;
     this.#shown.push({ position, name });

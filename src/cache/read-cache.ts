@@ -29,15 +29,15 @@ const PREDICTION_TTL_MS = 1_000;
  * 1. `lookUp` looks for an answer. If there is a usable one, the read waits until the event loop has read its sockets.
  * 2. At the end of the turn, all waiting reads are looked up again (`#endTurn`), then answered, or sent if the answer
  *   was invalidated or is too old. So no answer is delivered that received bytes have invalidated.
- * 3. A command that may change a waiting read's answer, or show a newer one, decides all waiting reads first.
+ * 3. All waiting reads are decided before a command that may change the answer of one, or show a newer one.
  * 4. Deciding runs no user code. Delivering runs reply transformers, which may do anything, so answers are delivered at
  *   the end of the turn, or before the replies of the next chunk, when no other step is half done.
  * 5. `sends` decides whether the answer to a sent read will be kept. If so, the store has it as pending, and identical
  *   reads of the batch share it. CLIENT CACHING YES precedes it, PTTL follows it (`CompanionCommands`).
  * 6. Each command sent drops the keys that it changes, pending reads included. While it is in flight, answers of keys
- *   that it shows are not used (`heldUntil`); if its keys are unknown, no answers are (`IssuedCommands`).
+ *   it shows are not used (`heldUntil`); if its keys are unknown, no answer is used (`IssuedCommands`).
  * 7. The reply fills the pending read, in wire order (`answered`). It is not used before the reply to PTTL.
- * 8. An invalidation drops the answers of a key, and those pending reads without a CACHING YES of their own.
+ * 8. An invalidation drops the answers of a key, and pending reads without their own CACHING YES.
  * 9. An error drops its key, or everything if it is not about one command (`failed`).
  */
 export class ReadCache implements Incoming {
@@ -119,8 +119,8 @@ export class ReadCache implements Incoming {
   }
 
   /**
-   * Whether a read may share the reply to a predicted one in flight, because no command since then matters to it. Even
-   * so it waits for the end of the turn: that reply may have arrived already, and an invalidation after it.
+   * Whether a read may share the reply to a predicted one in flight, because no command since then affects it. Even so
+   * it waits for the end of the turn: that reply may have arrived already, and an invalidation after it.
    */
   #mayFollow({ pending, prediction, key, position }: CachedRead): boolean {
     const { transaction } = this.outgoing;
@@ -158,7 +158,7 @@ export class ReadCache implements Incoming {
   }
 
   /**
-   * Whether no command in flight, and no byte received, makes an answer unusable. No read waits during a transaction,
+   * Whether the commands in flight and the bytes received leave an answer usable. No read waits during a transaction,
    * because `lookUp` returns none then, and MULTI decides all waiting reads.
    */
   #mayUse(read: CachedRead): boolean {
@@ -176,7 +176,7 @@ export class ReadCache implements Incoming {
     );
   }
 
-  /** Whether an answer may be used at `time`, by its age and that of the last byte received. */
+  /** Whether an answer's age, and that of the last byte received, allow its use at `time`. */
   #isFresh(read: CachedRead, time: number): boolean {
     return this.#isYoung(read, time) && this.liveness.allows(time);
   }
@@ -465,10 +465,10 @@ export class ReadCache implements Incoming {
    */
   failed(item: HostCommand, error: string): void {
     const meaning = meaningOfError(error);
-    // Whether our own commands are permitted does not affect those of users.
+    // A refusal of our own commands does not affect those of users.
     if (meaning === 'forbidden' && item instanceof InternalEntry && !(item instanceof PredictedEntry)) return;
     if (error.length < MEANING_LENGTH || meaning !== 'other') {
-      // Without a cache, a read of any key would fail likewise.
+      // Without a cache, a read of any key would fail too.
       this.store.clear();
     } else {
       const effect = effectOf(this.#argsOf(item));

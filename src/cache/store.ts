@@ -17,7 +17,7 @@ const MAX_PREDICTION_BYTES = 16 * 1024 * 1024;
 export class CachedRead {
   /** The next read of the same key. */
   next: CachedRead | undefined;
-  /** Whether its reply has not arrived. Until then, `value` is for reads that were decided on the previous answer. */
+  /** Whether its reply is outstanding. Until it arrives, `value` is for reads decided on the previous answer. */
   pending = true;
   /** The answer, with `KeptBytes` in place of Buffers. */
   value: unknown = undefined;
@@ -191,9 +191,9 @@ class Quota {
  * quota, so that a full store still admits them.
  *
  * The clock algorithm evicts: a hand goes round the ring of keys, clears the mark of each key that was used since it
- * last passed, and removes the first key without a mark. So a hit costs one store, whereas an order by last use would
- * cost a deletion and an insertion. The ring is our own, because an idle iterator of a Map retains every table that the
- * Map has replaced since.
+ * last passed, and removes the first key without a mark. So a hit only sets a mark, whereas LRU would cost a deletion
+ * and an insertion. The ring is our own, because an idle iterator of a Map retains every table that the Map has
+ * replaced since.
  *
  * When full, the store admits an answer only on a second request within a short time (`RecentReads`): keeping an answer
  * costs more than reading it, and a scan over many keys, or one large key, would evict everything else.
@@ -323,7 +323,7 @@ export class CacheStore extends Quota {
     if (this.#full) this.#evict();
   }
 
-  /** Removes the answers of a changed key, but not pending reads that will see the change. Returns how many. */
+  /** Removes and counts the answers of a changed key, but not pending reads that will see the change. */
   invalidate(name: string): number {
     const key = this.key(name);
     if (key === undefined) return 0;
@@ -420,7 +420,7 @@ export class RecentReads {
   /** Whether the read with this hash is remembered. Remembers it from now on. */
   remember(hash: number): boolean {
     const hashes = this.#hashes;
-    // Each hash has two places and takes a random one. With one only, alternating reads would replace each other.
+    // Each hash has two places and takes a random one. With only one, alternating reads would replace each other.
     const place = placeIn(hashes, hash);
     if (hashes[place] === hash || hashes[place ^ 1] === hash) return true;
     this.#random = nextRandom(this.#random);

@@ -46,7 +46,7 @@ export class Tracking {
     return this.#state === 'on';
   }
 
-  /** Whether changes of this key are announced, with OPTIN on request. */
+  /** Whether changes of this key are announced (OPTIN: on request). */
   tracks(name: string): boolean {
     const { prefixes } = this;
     if (prefixes.length === 0) return true;
@@ -184,7 +184,7 @@ export class CompanionCommands {
     else read.key.expiresAt = Number.POSITIVE_INFINITY;
   }
 
-  /** @param ttl - counted from `askedAt`, which is before the server's time, so that answers end early, not late. */
+  /** @param ttl - counted from `askedAt`, which is before the server's time: answers expire early, not late. */
   #setExpiry(key: CachedKey, ttl: number, askedAt: number): void {
     if (ttl !== NO_KEY) key.expiresAt = ttl === NO_EXPIRY ? Number.POSITIVE_INFINITY : askedAt + ttl;
     else if (key.couldBeMissing) key.expiresAt = Number.POSITIVE_INFINITY;
@@ -230,14 +230,14 @@ export class Liveness {
   /** When the first reads were sent because of the present silence, and the position of the first of them. */
   #asked: { readonly atMs: number; readonly position: number } | undefined;
 
-  /** Reads are sent because of a silence; what is issued at `time` has this position. */
+  /** Because of a silence, reads are sent at `time`, from this position on. */
   asks(time: number, position: number): void {
     this.#asked ??= { atMs: time, position };
   }
 
   /**
    * @returns the position of a command issued less than `MAX_SILENCE_MS` ago whose reply must come before an answer is
-   * used: the bytes that end a silence may be old, with invalidations of that time behind them.
+   * used: the bytes that end a silence may be old, and invalidations of that time may follow.
    */
   bytesReceived(nextPosition: () => number): number | undefined {
     const time = now();

@@ -5,9 +5,9 @@ import type { EntryContext } from '../host/command-facade.js';
 import { isAscii } from '../resp/encoder.js';
 
 /**
- * The entry of a call that passes through the layers that other code, such as tracers, has put over the client's
- * `sendCommand`. Layers may read, change, derive from or wrap it in a Proxy (so it has no private fields); an element
- * of the host's queue contains it. `LayeredDispatcher` sends it, and `HostWriteHook` what the host writes for it.
+ * The entry of a call through layers that other code, such as tracers, has put over the client's `sendCommand`. Layers
+ * may read it, change it, derive from it or wrap it in a Proxy (so it has no private fields); an element of the host's
+ * queue contains it. `LayeredDispatcher` sends it, and `HostWriteHook` what the host writes for it.
  */
 export class LayeredEntry extends CallEntry {
   // @ts-expect-error TS2610: an own property like a host command's; other entries have an accessor.

@@ -15,18 +15,18 @@ const MAX_MEMBERS = 64;
 /** Commands in the first part of a turn: waking Redis costs it as much as thirty of these reads. */
 const FIRST_PART = 128;
 
-/** Finds the owner on the stream on which a fused command is sent again, after its connection was lost. */
+/** The owner by stream, for a fused command that is sent again after its connection was lost. */
 const ownerByStream = new WeakMap<object, FusedReads>();
 
 /**
  * `fuseReads`: GETs that would be adjacent on the wire leave as one MGET, HGETs of one hash as one HMGET.
  *
  * A group is open from its first read until anything else is added to its batch, or the batch is sent. Only then is it
- * encoded, but it takes its place in the host's queue at once (invariant 1): the entry of the first read, which leaves
- * unchanged if no other follows, is replaced by a `FusedEntry` at the second.
+ * encoded, but it takes its place in the host's queue at once (invariant 1): the first read's entry, sent unchanged if
+ * no other follows, is replaced by a `FusedEntry` at the second.
  *
  * The server may not support MGET or HMGET, or may forbid it. Reads sent again after a refusal come after commands
- * issued later. So a `Probe` accompanies a connection's first read, and fusing begins when that was answered.
+ * issued later. So a `Probe` accompanies a connection's first read, and fusing begins once it is answered.
  */
 export class FusedReads implements Group, Tail {
   /** The state of the probes. */
@@ -158,7 +158,7 @@ export class FusedReads implements Group, Tail {
     return open && !transaction.open && this.epoch === epoch;
   }
 
-  /** A fused command has met an error that a single read would not meet. Ends fusing, unless the error is temporary. */
+  /** A fused command got an error that a single read would not get. Ends fusing, unless the error is temporary. */
   refused(message: string): void {
     if (this.#stopped || RETRIED.has(meaningOfError(message))) return;
     this.stop();
@@ -225,9 +225,9 @@ class Probe extends InternalEntry {
 function noop(): void {}
 
 /**
- * The entry of reads that leave as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. To the host
- * it is one command, whose reply it may decode, or which it may flush or send again. Each member settles with its
- * element of the reply.
+ * The entry of reads that leave as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. The host sees
+ * one command: it may decode the reply, flush the command or send it again. Each member settles with its element of the
+ * reply.
  */
 export class FusedEntry extends InternalEntry {
   #owner: FusedReads | undefined;
@@ -278,8 +278,8 @@ export class FusedEntry extends InternalEntry {
 
   /**
    * Each member gets WRONGTYPE for a hash, a temporary error, or one after which a Cluster redirects, except TRYAGAIN,
-   * which only commands with several keys meet. Any other error may be due to another member's key, which may be
-   * forbidden or in another slot. So each member is sent by itself, as the host sends a command again.
+   * which only commands with several keys get. Any other error may be due to another member's key, which may be
+   * forbidden or in another slot. So each member is sent by itself, as the host resends commands.
    */
   override handlesError(message: string): boolean {
     const isOfHash = this.name === 'hmget' && message.startsWith('WRONGTYPE');
@@ -299,7 +299,7 @@ export class FusedEntry extends InternalEntry {
     return true;
   }
 
-  /** Rejects each member, as if it had been sent itself, with an error that is not a reply (a lost connection). */
+  /** Rejects each member with an error that is not a reply (a lost connection), as if sent by itself. */
   protected override rejected(error: Error): void {
     if (error.name === 'ReplyError' && this.handlesError(error.message)) return;
     for (const member of this.members) member.reject(errorFor(member, error) as Error);

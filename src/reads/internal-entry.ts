@@ -11,7 +11,7 @@ export function internalVariant(name: string): CommandVariant {
   return variantOf({ ...UNLISTED, name, keys: 'none', readOnly: true }, 'utf8');
 }
 
-/** A command of this package itself, sent among those of the user. */
+/** One of this package's own commands, sent among the user's. */
 export class InternalEntry extends Entry {
   readonly promise = UNAWAITED;
   readonly select: number;
@@ -41,7 +41,7 @@ export class InternalEntry extends Entry {
   }
 }
 
-/** Sends a command of this package itself, after everything sent before. */
+/** Sends one of our own commands after everything sent before. */
 export function sendInternal(outgoing: Outgoing, entry: InternalEntry, encoded?: Encoded): void {
   const timeout = entry.deadline === undefined ? commandTimeoutOf(outgoing.client) : undefined;
   outgoing.enqueue(entry, encoded ?? entry.encodeAssumingAscii(), outgoing.deadlines.for(timeout));

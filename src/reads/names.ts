@@ -10,8 +10,8 @@ export function keyName(argument: unknown): string | undefined {
 }
 
 /**
- * The arguments of a read after the key, on which its answer depends too, as one unambiguous text; undefined if one of
- * them is not text.
+ * The arguments after the key, on which a read's answer also depends, as one unambiguous text; undefined if one of them
+ * is not text.
  *
  * @param sent - a single argument is not in an array.
  */

@@ -113,8 +113,8 @@ function pairsOf(args: unknown[]): unknown[] {
 }
 
 /**
- * The parts, in the order of their first keys. If a value is missing, a single part that lacks one, so that the server
- * reports that error, not one about slots.
+ * The parts, in the order of their first keys. If a value is missing, a single part without it: the server must report
+ * that error, not one about slots.
  *
  * @param step - the distance from one key to the next.
  */

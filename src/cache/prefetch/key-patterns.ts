@@ -5,15 +5,15 @@ import { copyOfText } from '../../reads/names.js';
 
 const MAX = { patterns: 512, perNode: 16, nodes: 4096, candidates: 16, successors: 8, elements: 64, identities: 4096 };
 const MAX_LENGTH = { key: 512, arguments: 128, element: 64 };
-/** Number of values of one key part beyond which they are identities: words, numbers, and first words of keys. */
+/** Most values of a key part that is not yet an identity: words, numbers, and first words of keys. */
 const MAX_VALUES = { word: 32, number: 8, first: 256 };
-/** Milliseconds after the first read of an identity, within which other reads of it count as successors. */
+/** Other reads of an identity count as successors for this many milliseconds after its first read. */
 const WINDOW_MS = 500;
 /** Reads after which successors are selected, and outcomes of predictions after which a successor is judged. */
 const CASES = 16;
 const OUTCOMES = 64;
 const PAUSE_MS = { first: 10_000, most: 640_000 };
-/** Consecutive reads without predicted successors, after which learning pauses. */
+/** Consecutive reads without predicted successors after which learning pauses. */
 const UNPREDICTABLE = { reads: 16_384, pauseMs: 4_000 };
 /** Milliseconds after which full tables are cleared, because the access patterns may have changed. */
 const FULL_MS = 60_000;
@@ -57,7 +57,7 @@ export class Successors {
   #casesLeft = CASES;
   #halvedAt = 0;
 
-  /** @param share - the share of the cases in which a pattern has to follow to be predicted. */
+  /** @param share - the share of the cases that a pattern must follow to be predicted. */
   constructor(readonly share: number) {}
 
   occurred(cases: number, time: number): void {
@@ -302,7 +302,7 @@ export class KeyPatterns {
     return added;
   }
 
-  /** Whether a table is full. If one has been full for long, forgets everything. */
+  /** Whether a table is full. Forgets everything if one has long been full. */
   #isFull(isFull: boolean, time: number): boolean {
     if (isFull) this.#fullSince ??= time;
     if (!isFull || time - (this.#fullSince as number) < FULL_MS) return isFull;

@@ -12,9 +12,9 @@ import { elementsOf, type Identity, type KeyPattern, KeyPatterns, type Successor
 
 type Successors = KeyPattern['successors'];
 const SECOND_MS = 1_000;
-/** The least credit that a second may take over from the one before. */
+/** The lowest limit on the credit carried over to the next second. */
 const MIN_CARRIED_OVER = 64;
-/** Beyond this utilization of the event loop nothing is predicted: callers wait for the loop, not for replies. */
+/** Above this utilization of the event loop, nothing is predicted: callers wait for the loop, not for replies. */
 const MAX_UTILIZATION = 2 / 3;
 
 const LISTS = new Set(
@@ -26,9 +26,9 @@ interface Predicting {
 }
 
 /**
- * Sends reads that are likely to be issued next, for one client or for all nodes of a Cluster. Disabled while the event
- * loop is busy, and without credit (here); for nearby servers, and at high load (`ReadCache`); for useless successors,
- * and if no reads follow each other (`KeyPatterns`).
+ * Sends reads that are likely to be issued next, for one client or for all nodes of a Cluster. Disabled here while the
+ * event loop is busy, and without credit; by `ReadCache` for nearby servers, and at high load; by `KeyPatterns` for
+ * useless successors, and if no reads follow each other.
  */
 export class Predictor {
   readonly patterns = new KeyPatterns();
@@ -101,7 +101,7 @@ export class Predictor {
 
 const NONE: readonly Successor[] = [];
 
-/** A read that was sent before any caller has issued it. */
+/** A read that was sent before any caller issued it. */
 export interface Prediction {
   /** Its answer may be used once, before this time of `now()`. */
   readonly until: number;
@@ -152,7 +152,7 @@ export class PredictedEntry extends InternalEntry implements Prediction {
     for (const follower of takeFollowers(this)) follower.answer(deepCopy(reply), form);
   }
 
-  /** No caller gets the error: the followers are sent themselves. */
+  /** No caller gets the error: the followers are sent instead. */
   override handlesError(message: string): boolean {
     this.refused(this.origin.successor.pattern, message, takeFollowers(this));
     return true;
