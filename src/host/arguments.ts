@@ -9,7 +9,7 @@ import type { HostCommandClass } from './types.js';
 export interface ArgumentsSoFar {
   /** The flattened arguments; set if one was an array, which is read once, since its elements may be getters. */
   readonly flattened?: readonly unknown[] | undefined;
-  /** Makes a call to which the command's transformer gives what it has given before; set if it has run. */
+  /** Makes a call in which the command's transformer repeats its earlier outcome; set if it has run. */
   readonly asTransformed?: (call: () => unknown) => unknown;
 }
 
@@ -26,13 +26,13 @@ export interface Prepared {
   readonly sent: readonly unknown[];
   /** The first key. */
   readonly key: unknown;
-  /** What the host needs, if the command falls back after all. */
+  /** Needed by the host if the command falls back after all. */
   readonly argumentsSoFar?: ArgumentsSoFar;
 }
 
 /**
- * What the host does to arguments before it encodes them: one level of arrays is flattened, then the command's
- * transformer and `keyPrefix` are applied (`built/Command.js`, constructor).
+ * Prepares arguments as the host does before encoding: flattens one level of arrays, then applies the command's
+ * transformer and `keyPrefix` (`built/Command.js`, constructor).
  *
  * @param args - without the callback.
  */
@@ -43,7 +43,7 @@ export function prepareArguments(
   transformer: ArgumentTransformer | undefined,
   args: readonly unknown[],
 ): Prepared | Fallback {
-  // A function here is not the callback, which was removed before: the host converts it to text.
+  // The callback has been removed already: the host converts a function here to text.
   if (typeof args[args.length - 1] === 'function') return new Fallback('arguments');
   const flattened = holdsArray(args) ? flatOf(args) : undefined;
   let sent = flattened ?? args;
@@ -95,7 +95,7 @@ function withKeyPrefix(command: FastCommand, prefix: string | Buffer, args: read
   return prefixed;
 }
 
-/** A key with `keyPrefix` before it; undefined if only the host can say. */
+/** `keyPrefix` and a key; undefined if only the host can join them. */
 export function prefixedKey(prefix: unknown, key: unknown): string | undefined {
   if (typeof prefix !== 'string') return undefined;
   return typeof key === 'string' || (typeof key === 'number' && isPlainNumber(key)) ? prefix + key : undefined;

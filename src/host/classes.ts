@@ -2,11 +2,11 @@ import * as ioredis from 'ioredis';
 import { firstMissingMember } from './probe.js';
 
 /**
- * A class of ioredis. Host: before 5.1 `Redis` is the module itself, and no named export of it.
+ * A class of ioredis. Host: before 5.1 `Redis` is the module itself, not a named export.
  *
- * A test may have put another module in the place of ioredis, without the class: then it is one that cannot be
- * constructed, and says so, since users of the other class never see it. Not read as `ioredis.Redis`: bundlers make
- * that an import named `Redis`, and rename the class that extends it; Vitest throws where a mock lacks what is read.
+ * A test may replace ioredis by a module without the class. Then this returns a class whose constructor throws; users
+ * of the other class never see that. Not read as `ioredis.Redis`: bundlers make that an import named `Redis`, and
+ * rename the class that extends it; Vitest throws if a mock lacks the member.
  */
 export function hostClass(name: 'Redis' | 'Cluster'): unknown {
   const itself: unknown = 'default' in ioredis ? ioredis.default : undefined;
@@ -33,7 +33,7 @@ function isClass(value: unknown): boolean {
   }
 }
 
-/** What a class of this package defines anew is, on an object made by a mock of ioredis, the mock's own. */
+/** On an object made by a mock of ioredis, keeps the mock's method that our class overrides. */
 export function keepMockedMethod(client: object, name: string, value: unknown): void {
   if (firstMissingMember(client) === undefined || Object.hasOwn(client, name)) return;
   Object.defineProperty(client, name, { value, writable: true, configurable: true });

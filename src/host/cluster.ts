@@ -1,5 +1,5 @@
 /**
- * The host's Cluster: what it is, where it sends a command, and what follows MOVED and ASK.
+ * The host's Cluster: recognition, routing, and redirection by MOVED and ASK.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/cluster/index.js`,
  * `built/cluster/ConnectionPool.js`.
@@ -30,7 +30,7 @@ export interface HostCluster extends EventEmitter {
   nodes(role?: 'all' | 'master' | 'slave'): HostClient[];
 }
 
-/** A Cluster has nodes and no stream of its own. */
+/** A Cluster has nodes, but no stream itself. */
 export function isHostCluster(value: object): value is HostCluster {
   return 'isCluster' in value && value.isCluster === true;
 }
@@ -41,14 +41,14 @@ export function startupNodesOf<T>(cluster: HostCluster): T[] {
   return Array.isArray(startupNodes) ? [...(startupNodes as T[])] : [];
 }
 
-/** Whether RESP3 is asked for: by a client, or by the nodes of a Cluster. Host: there ioredis 6 does so by default. */
+/** Whether a client, or the nodes of a Cluster, request RESP3. Host: nodes do by default in ioredis 6. */
 export function speaksResp3(client: HostClient | HostCluster): boolean {
   if (!isHostCluster(client)) return client.options.protocol === 3;
   if (!('setReplyContext' in (commandClassOf(client)?.prototype ?? {}))) return false;
   return (client.options.redisOptions?.protocol ?? 3) === 3;
 }
 
-/** Which nodes serve which slots, as a text that changes with it. */
+/** The nodes of each slot, as text that changes when they do. */
 export function slotOwners({ slots }: HostCluster): string {
   return Array.from(slots, (keys) => keys?.join(' ')).join();
 }
@@ -60,7 +60,7 @@ export class ClusterRouting {
 
   constructor(readonly cluster: HostCluster) {}
 
-  /** Why no command of this Cluster can take the fast path now; `watchable`: of those that others see. */
+  /** Why no command of this Cluster can take the fast path now; `watchable`: none that others may see. */
   clusterFallbackReason(watchable = false): FallbackReason | undefined {
     const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';
@@ -100,8 +100,8 @@ export class ClusterRouting {
    * Cluster's, which follows MOVED and ASK, tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or fails.
    *
    * Host: `sendCommand` puts a wrapper around `command.reject`, then picks a node and sends. The wrapper does the
-   * redirection, and there is no other way to it. So during one synchronous call the Cluster looks as it did when the
-   * command was sent, ready and with this node, and the node sends nothing.
+   * redirection, and is not accessible otherwise. So during one synchronous call, the Cluster looks as when the command
+   * was sent: ready, with this node. The node sends nothing.
    */
   redirect(node: HostClient, command: HostCommand): void {
     const { cluster } = this;

@@ -28,8 +28,8 @@ export function keysOf(commandClass: HostCommandClass, name: string, args: unkno
 }
 
 /**
- * Whether a command is rejected already: its arguments cannot become text, or their transformer has thrown.
- * Host: its promise is then rejected by the constructor, before that has set `resolve` and `reject`.
+ * Whether a command is rejected already: its arguments cannot become text, or their transformer has thrown. Host: the
+ * constructor then rejects its promise before it sets `resolve` and `reject`.
  */
 export function isRejected(command: Partial<HostCommand>): boolean {
   return command.promise !== undefined && command.resolve === undefined;
@@ -38,10 +38,10 @@ export function isRejected(command: Partial<HostCommand>): boolean {
 /** Converts the arguments of a command; users can set one for any command at any time. */
 export type ArgumentTransformer = (args: unknown[]) => unknown[];
 
-/** The result of a transformer for one call, should it be no array too, or the error that it threw. */
+/** A transformer's result for one call, even if it is not an array, or the error that it threw. */
 export type Transformation = { readonly args: unknown } | { readonly error: unknown };
 
-/** Stands for a transformer that may change the command's name too: only the host can run it. */
+/** Marks a transformer that may also change the command's name: only the host can run it. */
 export const HOST_ONLY: ArgumentTransformer = (args) => args;
 
 /** Users can set a transformer at any time, so it is looked up per command, as the host does. */
@@ -50,9 +50,9 @@ export function transformsReply(commandClass: HostCommandClass, name: string): b
 }
 
 /**
- * The command's transformer, if it has one now: looked up per command, as the host does.
- * Host: a function; in iovalkey since 0.4 `{ transformerFunction, includeCommand }`, of which the second form changes
- * the command's name too (`built/Command.js`, `setArgumentTransformer`).
+ * The command's transformer, if it has one now: looked up per command, as the host does. Host: a function; in iovalkey
+ * since 0.4 `{ transformerFunction, includeCommand }`; if the latter is set, it may change the name, too
+ * (`built/Command.js`, `setArgumentTransformer`).
  */
 export function argumentTransformerOf(commandClass: HostCommandClass, name: string): ArgumentTransformer | undefined {
   const registered = commandClass._transformer.argument[name];
@@ -70,8 +70,8 @@ export function runTransformer(transformer: ArgumentTransformer, args: unknown[]
 
 /**
  * Calls a host's method with arguments that are already transformed, so that its transformer does not run again. Host:
- * a command runs its transformer in its constructor, the first thing that an unpatched method does
- * (`Command#initPromise`); it is replaced until then.
+ * an unpatched method first constructs its command, which runs the transformer (`Command#initPromise`); it is replaced
+ * until then.
  */
 export function withTransformation<T>(
   commandClass: HostCommandClass,
@@ -100,7 +100,7 @@ export function withTransformation<T>(
   }
 }
 
-/** Makes a call in which a command is made with no arguments, should users have set a transformer for them. */
+/** Makes a call without the user's transformer: if there is one, the command is made without arguments. */
 export function withoutTransformer<T>(commandClass: HostCommandClass, name: string, call: () => T): T {
   const isSet = argumentTransformerOf(commandClass, name) !== undefined;
   return isSet ? withTransformation(commandClass, name, { args: [] }, call) : call();

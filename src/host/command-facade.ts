@@ -13,7 +13,7 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesInFinally` in `host/command-class.ts`. */
   readonly settlesInFinally: boolean;
-  /** Lets a Cluster put its redirection in the place of the `reject` of its command; undefined for others. */
+  /** Lets a Cluster replace its command's `reject` by its redirection; undefined for others. */
   readonly redirect?: (command: HostCommandFacade) => void;
 }
 
@@ -24,8 +24,8 @@ const hostDeadlines = new Deadlines();
 const FIRST_KEY_OF_SCRIPT = 2;
 
 /**
- * What the host, a tracer or a Cluster reads, calls and replaces of a command in the host's queue. A fast entry has all
- * of it, so the host may resolve or reject it from its own decoder, flush it with an error, keep it over a lost
+ * The members of a queued command that the host, a tracer or a Cluster reads, calls or replaces. A fast entry has them
+ * all, so the host may resolve or reject it from its own decoder, flush it with an error, keep it after a lost
  * connection and send it again, like any command (invariant 5). Rarely used properties are computed on demand.
  *
  * Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
@@ -38,7 +38,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
   declare protected replacedResolve: ((reply: unknown) => void) | undefined;
   declare protected replacedReject: ((error: Error) => void) | undefined;
   declare protected redirected: ((error: Error) => void) | undefined;
-  /** Host: whether it was written once; such a command is not published on the channel of commands again. */
+  /** Host: whether it was written already; if so, it is not published on the command channel again. */
   declare isTraced: boolean;
 
   abstract variant: CommandVariant;
@@ -58,7 +58,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     return this;
   }
 
-  /** The client whose protocol reply transformers ask for. */
+  /** The client whose protocol reply transformers read. */
   get sender(): Pick<HostClient, 'condition'> {
     return this.context.client;
   }
@@ -92,7 +92,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     this.replacedReject = replacement;
   }
 
-  /** Fails, or lets the Cluster redirect it: what `reject` does unless it was replaced. */
+  /** The default `reject`: fails, or lets the Cluster redirect it. */
   protected rejected(error: Error): void {
     const { replacedReject, redirected, variant } = this;
     const { client, redirect } = this.context;
@@ -107,7 +107,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     else this.redirected(error);
   }
 
-  /** Rejects the caller, whose time is over. */
+  /** Rejects the caller at its timeout. */
   timedOut(error: Error): void {
     this.fail(error);
   }
@@ -164,12 +164,12 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
   }
 
-  /** Host: a Cluster reads it of script commands, and of no others. */
+  /** Host: a Cluster reads it only for script commands. */
   get isReadOnly(): boolean {
     return this.variant.command.readOnly;
   }
 
-  /** Shows what the host's commands show: a log of the client may hold it, whose `context` leads back to the client. */
+  /** Shows the same as the host's commands: a log of the client may show it, and `context` refers to the client. */
   toJSON(): object {
     const { name, replyEncoding, args, select } = this;
     return { name, replyEncoding, args, select };

@@ -4,8 +4,8 @@ import { type InPlaceReader, shareReadBuffer, unshareReadBuffer } from './read-i
 import type { AnyFunction } from './types.js';
 
 /**
- * Takes the place of the host's `data` listener on one stream. Bytes come by `data`, or by `readInPlace` where a socket
- * is read into shared memory (`host/read-in-place.ts`).
+ * Replaces the host's `data` listener on one stream. Bytes arrive by `data`, or by `readInPlace` if a socket is read
+ * into shared memory (`host/read-in-place.ts`).
  */
 export class DataListener implements InPlaceReader {
   constructor(
@@ -18,9 +18,9 @@ export class DataListener implements InPlaceReader {
   start(): void {
     const { stream, onData } = this;
     stream.removeListener('data', this.hostListener);
-    // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
-    // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
-    // ones. Host: other streams than sockets may answer within a write, before it has queued what it writes.
+    // Before other listeners, which may expect that the queue has advanced (the host's `setSocketTimeout`). If there
+    // are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended ones.
+    // Host: streams other than sockets may answer within a write, before the command is queued.
     if (stream.listenerCount('data') === 0 && stream instanceof Socket) stream.on('data', onData);
     else stream.prependListener('data', onData);
   }
@@ -33,12 +33,12 @@ export class DataListener implements InPlaceReader {
     return this.stream.listenerCount('data', this.onData) > 0;
   }
 
-  /** Has the stream read in place from now on, where that is possible. */
+  /** Reads the stream in place from now on, if that is possible. */
   tune(): void {
     shareReadBuffer(this.stream, this);
   }
 
-  /** Refuses bytes while other listeners get what is read, too. */
+  /** Refuses bytes while other listeners also need them. */
   readInPlace(bytes: Buffer): boolean {
     const { stream, reader } = this;
     if (reader.isReading || stream.listenerCount('data') !== 1 || !stream.listenerCount('data', this.onData))

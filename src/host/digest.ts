@@ -1,9 +1,9 @@
 /**
- * What a function of the host is known by: its own text, in the memory of this process (`known-releases.ts`). Bundlers
- * and APMs print a text anew, so what they choose themselves does not count: comments, blanks, parentheses, commas,
- * quotes, line ends in strings, empty blocks, and the numbers and underscores of bindings. A minifier leaves no
- * indented lines, and little but names of properties: such a text is known by how often it has each of them, and what
- * it does is proven as of any other (`proof.ts`).
+ * Functions of the host are recognized by their text in the memory of this process (`known-releases.ts`). Bundlers and
+ * APMs print code again, so their own choices do not count: comments, blanks, parentheses, commas, quotes, line ends in
+ * strings, empty blocks, and the numbers and underscores of bindings. A minifier leaves no indented lines, and little
+ * but property names: such a text is recognized by how often each of them occurs. Its behaviour is proven like any
+ * other (`proof.ts`).
  */
 import { createHash } from 'node:crypto';
 import type { AnyFunction } from './types.js';
@@ -11,7 +11,7 @@ import type { AnyFunction } from './types.js';
 export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
 const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|[^:'"`])\/\/.*$/gm;
-/** What printers write in one way or another. */
+/** Text that printers write differently. */
 const PRINTED: readonly (readonly [found: RegExp, alike: string])[] = [
   [COMMENTS, ''],
   [/\bvoid 0\b/g, 'undefined'],
@@ -24,7 +24,7 @@ const PRINTED: readonly (readonly [found: RegExp, alike: string])[] = [
   [/[\s(),;'"`\\]+|\b_(?=[A-Z])|(?<=[A-Za-z_])(?:\d*\$[\da-z]+|\d+)\b/g, ''],
 ];
 const NAMES = /(?<!\.)\??\.#?([A-Za-z_$][\w$]*)|#\w+|\b(?:async|await)\b/g;
-/** Names that are not counted: those of imports in bundles, and what webpack and rollup put into `Pipeline#exec`. */
+/** Names that are not counted: imports in bundles, and names that webpack and rollup put into `Pipeline#exec`. */
 const UNRELIABLE = ['.default', '.length', '._groupsBySlot'];
 const DIGITS = 5;
 
@@ -32,15 +32,15 @@ function digest(...parts: unknown[]): string {
   return createHash('sha256').update(parts.join(' ')).digest('base64url').slice(0, DIGITS);
 }
 
-/** The digest of a text as it was published, which is looked for first: the others cost a process milliseconds. */
+/** The digest of a text as published. It is looked up first: the others cost a process milliseconds. */
 export const exactDigest = (source: string) => digest('exact', source);
 
-/** The digest of a function's text; of a native or bound function, or of a Proxy, it means nothing. */
+/** The digest of a function's text; meaningless for a native or bound function, or a Proxy. */
 export function digestOf(method: AnyFunction, source = sourceOf(method)): string {
   return isMinified(source) ? namesDigest(method, source) : textDigest(source);
 }
 
-/** Bun compiles modules anew, and shows that text. */
+/** Bun recompiles modules, and shows that text. */
 const isBun = process.versions.bun !== undefined;
 
 export const isMinified = (source: string) => isBun || !/\n[ \t]|\[native code\]/.test(source);

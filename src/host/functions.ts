@@ -1,6 +1,6 @@
 /**
- * The functions of the host that the fast path replaces, and how each is reached: as data, and as they are in one
- * copy of the host. It reads no file, makes no client and waits for nothing, so it has no visible effect.
+ * The functions of the host that the fast path replaces, and how to reach each: as data, and in one copy of the host.
+ * This reads no file, makes no client and waits for nothing, so it has no visible effect.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.1–0.4, `built/Redis.js`, `built/redis/event_handler.js`,
  * `built/DataHandler.js`, `built/resp/decoder.js`; redis-parser 3, `lib/parser.js`.
@@ -13,24 +13,24 @@ import { KNOWN_FUNCTIONS } from './known-releases.js';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
 
 /**
- * By the place that has them. They are compared at the first command of each turn: another one in the place of one of
- * them means that the host does the work.
+ * The functions by place. They are compared at the first command of each turn: if one has been replaced, the host does
+ * the work.
  */
 export const STOOD_IN = {
-  /** Of the class behind what `echo` makes. */
+  /** Of `Command`, found through `echo`. */
   command: [
     ...['initPromise', 'stringifyArguments', 'toWritable', 'transformReply', '_convertValue', '_iterateKeys'],
     ...['getKeys', 'getSlot', 'setTimeout', '_clearTimers', 'setReplyContext'],
   ],
-  /** The same class itself. */
+  /** Statics of that class. */
   flags: ['checkFlag', 'getFlagMap'],
-  /** Of the class of what `pipeline()` makes. */
+  /** Of the objects that `pipeline()` makes. */
   pipeline: ['exec', 'execBuffer', 'fillResult', 'sendCommand', 'multi'],
   /** Of the class of a defined script. */
   script: ['execute'],
   /** Of the object that the connect handler makes: ioredis's `DataHandler`. */
   handler: ['dispatch', 'returnReply', 'returnError', 'handleMonitorReply', 'handleSubscriberReply', 'shiftCommand'],
-  /** Of the object that this one makes: ioredis 6 has a decoder of its own, others have redis-parser. */
+  /** Of the object that the handler makes: ioredis 6 has its own decoder, others use redis-parser. */
   decoder: ['write', 'execute'],
   /** Exports of modules in Node's cache. In a bundle they cannot be replaced from outside. */
   helpers: ['toArg', 'convertBufferToString', 'wrapMultiResult'],
@@ -49,7 +49,7 @@ const MODULES = {
   keys: ['@ioredis/commands', '@iovalkey/commands'],
 };
 
-/** The host and users call them, and what layers do around them is seen by all commands. */
+/** The host and users call them, and all commands see what layers around them do. */
 const LAYERED = ['sendCommand', 'connect', 'setStatus', 'disconnect', 'end', 'duplicate', 'monitor'];
 const ON_EMITTERS: Partial<Record<Place, true>> = { client: true, cluster: true };
 /** The fast path does not depend on it. */
@@ -60,25 +60,25 @@ const CONSTRUCTED: readonly string[] = ['command', 'pipeline'];
 export const isIgnored = (place: string, name: string) =>
   IGNORED.includes(name) || (name === 'constructor' && !CONSTRUCTED.includes(place));
 
-/** The text of a function; of a class that of its constructor, since its methods are known one by one. */
+/** The text of a function, or of a class's constructor: its methods are recognized one by one. */
 export function textOf(name: string, method: AnyFunction): string {
   const source = sourceOf(method);
   const start = name === 'constructor' ? source.search(/\bconstructor\s*\(/) : 0;
   if (start <= 0) return source;
-  // Parameters may have blocks, `options = {}`.
+  // Parameters may have braces: `options = {}`.
   const parameters = throughPair(source, start, '(', ')');
   return parameters + throughPair(source, start + parameters.length, '{', '}');
 }
 
-/** Minifiers put two other functions into it, each in its own way; what it does is proven (`proof.ts`). */
+/** Minifiers inline two other functions in it, each differently; its behaviour is proven (`proof.ts`). */
 const INLINING = 'listeners.close';
 
-/** The text of what this run time's `util.deprecate()` returns; the host's `execBuffer` is such a function. */
+/** The text of functions that this run time's `util.deprecate()` returns, such as the host's `execBuffer`. */
 const DEPRECATED = sourceOf(deprecate(() => {}, '') as AnyFunction);
 
 /**
- * Whether a function is of a known release: what a release has in this place under this name. Asked for each command
- * of a layered client, so a text is read once.
+ * Whether a function is one that a known release has in this place under this name. Called for each command of a
+ * layered client, so each text is read once.
  */
 export function isKnown(place: Place, name: string, method: unknown): method is AnyFunction {
   if (typeof method !== 'function') return false;
@@ -86,7 +86,7 @@ export function isKnown(place: Place, name: string, method: unknown): method is 
   if (knownAs.get(method) === key) return true;
   if (unknownAs.get(method)?.includes(key)) return false;
   const source = textOf(name, method as AnyFunction);
-  // Clients of BullMQ define a hundred methods of one text.
+  // BullMQ's clients have a hundred methods with one text.
   if (source === lastKnown.get(key)) return true;
   const isTheirs = (key === INLINING && isMinified(source)) || (name === 'execBuffer' && source === DEPRECATED);
   const digests = digestsFor(place, name);
@@ -113,7 +113,7 @@ function digestsFor(place: Place, name: string): string | undefined {
 /** The objects of one copy of the host that have its functions, by place. */
 export type Holders = Partial<Record<Place, object>>;
 
-/** The first function that is of no known release, `command.toWritable`; undefined if all are. */
+/** The first function of no known release (`command.toWritable`); undefined if all are known. */
 export function firstUnknown(holders: Holders): string | undefined {
   for (const [place, holder] of Object.entries(holders) as [Place, object][]) {
     for (const [name, { value, get }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
@@ -122,7 +122,7 @@ export function firstUnknown(holders: Holders): string | undefined {
       // Node's own are part of the class.
       if (place in ON_EMITTERS && name in EventEmitter.prototype) continue;
       if (isKnown(place, name, method)) continue;
-      // Methods of classes have no prototype, functions that users put somewhere have one.
+      // Methods of classes have no `prototype`; functions that users assign have one.
       const isUsers = Object.hasOwn(method, 'prototype') && get === undefined;
       const mayBe = digestsFor(place, name) !== undefined ? LAYERED.includes(name) && place in ON_EMITTERS : isUsers;
       if (!mayBe || !(isUsers || wrapsKnown(place, name, method as AnyFunction))) return `${place}.${name}`;
@@ -132,8 +132,8 @@ export function firstUnknown(holders: Holders): string | undefined {
 }
 
 /**
- * Whether a method has a known one within it: New Relic 13, and Sentry 11 with ioredis before 5.11, put the code of a
- * method into a function within it, around which they publish what happens.
+ * Whether a method contains a known one: New Relic 13, and Sentry 11 with ioredis before 5.11, move the code of a
+ * method into a function inside it, and publish events around that.
  */
 export function wrapsKnown(place: Place, name: string, method: AnyFunction): boolean {
   const source = sourceOf(method);
@@ -156,7 +156,7 @@ function throughPair(text: string, start: number, open: string, close: string): 
 
 const prototypeOf = (object: unknown) => (object === undefined ? undefined : (Object.getPrototypeOf(object) as object));
 
-/** What can be reached from a class of clients or Clusters without calling more of it than the makers of commands. */
+/** The objects reached from a class of clients or Clusters by calling only the makers of commands. */
 export function reachClass(prototype: object, commandClass: HostCommandClass, isCluster: boolean): Holders {
   const { echo, call, defineCommand, addBuiltinCommand, pipeline, multi } = prototype as Record<string, AnyFunction>;
   return {
@@ -172,7 +172,7 @@ interface Defining {
   scriptsSet: { script: object & { Command: { prototype: object } } };
 }
 
-/** What its known methods make, which are called on a stand-in for a client. */
+/** The objects made by its known methods, on a stand-in for a client. */
 export function reachMade(prototype: object, isCluster: boolean): Holders {
   const { pipeline, defineCommand } = prototype as Record<string, AnyFunction>;
   const client = { isCluster, options: {}, scriptsSet: {}, addedBuiltinSet: new Set(), script: undefined };
@@ -195,17 +195,17 @@ export interface Unopened {
   readonly decoder: object;
 }
 
-/** What the constructors of ioredis's `DataHandler`, of its decoder and of redis-parser assign to themselves. */
+/** Fields that the constructors of ioredis's `DataHandler`, its decoder and redis-parser assign. */
 const ASSIGNED = { handler: ['redis'], decoder: ['onReply', 'returnReply'] };
 
 function noop(): void {}
 const never = () => new Promise<never>(noop);
 
 /**
- * Runs the host's own `connect` and connect handler on a stand-in for a client, up to where a server would be asked.
+ * Runs the host's own `connect` and connect handler on a stand-in for a client, until they would ask a server.
  *
- * Host: the connector's promise is used through `then` alone, so one that answers at once makes all of this one step.
- * Nothing keeps `DataHandler` and decoder, which are met as they assign a field, through an accessor that all objects
+ * Host: only `then` of the connector's promise is used, so one that calls back at once makes all of this one step.
+ * Nothing refers to `DataHandler` and decoder. They are found when they assign a field, by an accessor that all objects
  * inherit during that step.
  *
  * @param connect - the class's own, without layers.
@@ -249,7 +249,7 @@ export function openNothing(prototype: object, connect: AnyFunction, options: ob
   return { client, listeners, handler: met.get('handler'), decoder: met.get('decoder') } as unknown as Unopened;
 }
 
-/** What a connection has that the host opens. */
+/** The objects of a host's connection. */
 export function reachConnection({ handler, decoder, listeners }: Unopened): Holders {
   return {
     handler: prototypeOf(handler) as object,
@@ -261,7 +261,7 @@ export function reachConnection({ handler, decoder, listeners }: Unopened): Hold
   };
 }
 
-/** What modules of the host export. */
+/** Exports of the host's modules. */
 export function reachModules(commandClass: HostCommandClass): Holders {
   const { cache } = Module.createRequire(process.execPath);
   const file = Object.keys(cache).find(
@@ -300,7 +300,7 @@ export function watch(all: Holders): () => string | undefined {
     const titles = places.flatMap(([place, names]) => names.map((name) => [place, name] as const));
     return titles.find(([place, name]) => now[place][name] !== before[place][name])?.join('.');
   };
-  // `STOOD_IN` once more, written out: V8 caches the properties that code names, and this runs in each turn.
+  // `STOOD_IN` again, written out: V8 caches properties that are named in code, and this runs in each turn.
   return () => {
     let a: Compared;
     let b: Compared;

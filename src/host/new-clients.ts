@@ -1,10 +1,10 @@
 /**
- * Clients of every copy of the host in this process, as they are made, however its files were loaded.
+ * Detects new clients of every copy of the host in this process, however its files were loaded.
  *
  * Host: the constructors of `Redis` and `Cluster` call `EventEmitter`, which calls `EventEmitter.init`: there the class
- * is met for the first time. They end in their first `setStatus()`: there the client is whole, and nothing has been
- * sent (`built/Redis.js`, `built/cluster/index.js`). So the classes stay what they are: `instanceof`, statics,
- * subclasses and stubs on prototypes work as before.
+ * is first seen. They end with their first `setStatus()`: then the client is complete, and nothing has been sent
+ * (`built/Redis.js`, `built/cluster/index.js`). So the classes stay what they are: `instanceof`, statics, subclasses
+ * and stubs on prototypes work as before.
  */
 import { EventEmitter } from 'node:events';
 import { define, hostPrototype } from './probe.js';
@@ -19,8 +19,8 @@ export function onNewClient(made: (client: object) => void): void {
   emitters.init = function (...args) {
     init.apply(this, args);
     const client = this as object;
-    // Every emitter of the process runs this, so it must be cheap. It reads no property: a getter may need what its
-    // constructor has not made yet.
+    // Every emitter of the process runs this, so it must be cheap. It reads no property: a getter may need fields that
+    // are not set yet.
     if (!('setStatus' in client && 'sendCommand' in client)) return;
     const prototype = hostPrototype(client);
     if (prototype === undefined || watched.has(prototype)) return;

@@ -10,7 +10,7 @@ import { isKnown } from './functions.js';
 import { definedNames } from './script.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
-/** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
+/** Host: a command's position in its pipeline. Read when the connection closes (`abortIncompletePipelines`). */
 export const PIPELINE_INDEX = 'pipelineIndex';
 
 /** A command that a pipeline holds: the host's own, or a fast entry. */
@@ -42,7 +42,7 @@ export interface HostPipeline {
   exec(...args: unknown[]): unknown;
 }
 
-/** Whether the host has made it of calls, with `enableAutoPipelining`: then it has their callbacks, under a symbol. */
+/** Whether the host made it for `enableAutoPipelining`: then it has the calls' callbacks, under a symbol. */
 export function isAutoPipeline(pipeline: object): boolean {
   return Object.getOwnPropertySymbols(pipeline).some(({ description }) => description === 'callbacks');
 }
@@ -58,11 +58,11 @@ interface PipelineMaker extends HasOptions {
 
 export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
-/** Those that were last seen, so that most pipelines cost four comparisons. */
+/** The last ones seen, so that most pipelines cost four comparisons. */
 let unpatched: Partial<PipelineMethods> = {};
 let unpatchedMakers: Record<string, unknown> = {};
 
-/** Whether the methods that fill and send pipelines are the host's; asked anew, since user code may replace them. */
+/** Whether the host's own methods fill and send pipelines; asked each time, since user code may replace them. */
 export function areUnpatched({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
   const { exec: e, fillResult: f, sendCommand: s, multi: m } = unpatched;
   if (exec !== undefined && exec === e && fillResult === f && sendCommand === s && multi === m) return true;
@@ -119,7 +119,7 @@ export function pipelineClass(prototype: PipelineMethods): new (client: object, 
   Object.setPrototypeOf(shared, prototype);
   lazyMember(shared, 'scriptsSet', () => ({}));
   lazyMember(shared, 'addedBuiltinSet', () => new Set());
-  // Host: no version reads it; who lists a pipeline's members sees it.
+  // Host: no version reads it; it only shows in lists of members.
   lazyMember(shared, '_shaToScript', () => ({}));
   inheritConstructor(Pipeline);
   return Pipeline;
@@ -130,7 +130,7 @@ export function inheritConstructor(pipelines: { readonly prototype: object }): v
   Reflect.deleteProperty(pipelines.prototype, 'constructor');
 }
 
-/** A member that a pipeline gets when it is read. */
+/** A member that is created when first read. */
 function lazyMember(prototype: object, name: string, make: (pipeline: HostPipeline) => unknown): void {
   const set = (pipeline: object, value: unknown) =>
     Reflect.defineProperty(pipeline, name, { value, writable: true, configurable: true, enumerable: true });
@@ -184,7 +184,7 @@ const STATEFUL = new Set(
 /** Whether a host command can be sent together with fast entries, without `sendCommand`, and gets one reply. */
 export function isSentAsItIs(command: HostCommand, commandClass: HostCommandClass): boolean {
   if (!(command instanceof commandClass)) return false;
-  // Host: what it asks before it writes a command. One of them throws where the name is no text.
+  // Host: its checks before it writes a command. One of them throws if the name is not a string.
   if (typeof command.name !== 'string') return !commandClass.checkFlag('WILL_DISCONNECT', command.name);
   const name = command.name.toLowerCase();
   return name === 'client' ? !/^reply$/i.test(String(command.args[0])) : !STATEFUL.has(name);
@@ -274,7 +274,7 @@ export function unwrapTransaction(results: unknown): unknown {
   return wrapped;
 }
 
-/** Puts something around `exec()` of a pipeline or transaction, however it is sent. */
+/** Wraps `exec()` of a pipeline or transaction, however it is sent. */
 export function aroundExec(
   made: unknown,
   around: (pipeline: HostPipeline, send: (args: unknown[]) => unknown, args: unknown[]) => unknown,
@@ -282,20 +282,20 @@ export function aroundExec(
   const pipeline = Object(made) as HostPipeline;
   const { exec } = pipeline;
   if (typeof exec !== 'function') return;
-  // On the object that it is called on, as in the host: a derived one has fields of its own.
+  // Keeps `this`, as in the host: a derived object has its own fields.
   pipeline.exec = function (this: HostPipeline, ...args: unknown[]) {
     return around(pipeline, (given) => exec.apply(this, given), args);
   };
 }
 
 /**
- * Through this the host sends the commands of a fast pipeline again, when their connection was lost. It writes all of
- * them at once, with the last one.
+ * The host uses this to send the commands of a fast pipeline again after a lost connection. It writes all of them at
+ * once, with the last one.
  *
  * Host: `exec` makes a writer like this for its own pipelines (`built/Pipeline.js`), and each of their queue items has
- * it. Without it the commands would be written one by one. If a write failed in the midst, since the new connection is
- * lost already, the commands behind it would go to `offlineQueue`. There they are aborted as a fragment of a
- * transaction, while its MULTI, alone in `commandQueue`, would be sent again on the next connection.
+ * it. Without it the commands would be written one by one. If one of the writes failed, because the new connection was
+ * lost, too, later commands would go to `offlineQueue`. There they are aborted as a fragment of a transaction, but its
+ * MULTI, alone in `commandQueue`, would be sent again on the next connection.
  */
 export abstract class PipelineWriter {
   #pieces: Uint8Array[] | undefined;

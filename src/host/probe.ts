@@ -1,6 +1,6 @@
 /**
  * Whether a client's methods are the host's own, or layers have replaced them. The tests for a Cluster, pipelines and
- * scripts stand in `cluster.ts`, `pipeline.ts` and `script.ts`.
+ * scripts are in `cluster.ts`, `pipeline.ts` and `script.ts`.
  */
 import type { Duplex } from 'node:stream';
 import type { CommandVariant } from '../commands/fast-commands.js';
@@ -12,7 +12,7 @@ import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
  * The first member that every ioredis-like client or Cluster has and `value` lacks; undefined if it has all of them.
  * Class names are less reliable: they differ among versions, and ioredis 6 shows its clients as `EventEmitter`.
  *
- * Host: a Cluster has no `status` before `connect()` was called, which tests replace.
+ * Host: a Cluster has no `status` before `connect()`, which tests replace.
  */
 export function firstMissingMember(value: object): string | undefined {
   const client = value as Partial<Record<keyof HostClient, unknown>>;
@@ -23,7 +23,7 @@ export function firstMissingMember(value: object): string | undefined {
   return undefined;
 }
 
-/** Host: own methods of both prototypes, that of clients and that of Clusters. In ioredis 4 `emit` is inherited. */
+/** Host: own methods of both prototypes, of clients and of Clusters. In ioredis 4 `emit` is inherited. */
 const OWN_METHODS = ['setStatus', 'sendCommand', 'emit'];
 
 /** The prototype of the host's class, which users may have extended. */
@@ -57,7 +57,7 @@ export const isCommandMethod = (method: unknown) => isKnown('commander', 'echo',
 
 /**
  * Whether a method is the one that the host generates for a command, with this encoding of its reply, or for `call`.
- * All of them have one text, so it is called on a stand-in for a client.
+ * Their text is the same, so it is called on a stand-in for a client.
  */
 export function isUnpatchedMethod(
   method: AnyFunction,
@@ -75,11 +75,11 @@ export function isUnpatchedMethod(
   return made.name === name && made.replyEncoding === encoding;
 }
 
-/** Whether `sendCommand`, a client's or a Cluster's, is the host's own, and no layer (OpenTelemetry, New Relic, …). */
+/** Whether `sendCommand`, a client's or a Cluster's, is the host's own, not a layer (OpenTelemetry, New Relic, …). */
 export const isUnpatchedSendCommand = (method: AnyFunction) =>
   isKnown('client', 'sendCommand', method) || isKnown('cluster', 'sendCommand', method);
 
-/** The method under a name; undefined for an accessor, which user code has put there, and which is not called. */
+/** The method of this name; undefined for an accessor, which user code has defined. It is not called. */
 export function methodOf(holder: object, name: string): AnyFunction | undefined {
   let object: object | null = holder;
   while (object !== null && !Object.hasOwn(object, name)) object = Object.getPrototypeOf(object) as object | null;
@@ -87,13 +87,13 @@ export function methodOf(holder: object, name: string): AnyFunction | undefined 
   return typeof value === 'function' ? (value as AnyFunction) : undefined;
 }
 
-/** Defines what an assignment would set, whatever prototypes have under this name; false if that is not possible. */
+/** Sets a property like an assignment, even if prototypes have this name; false if that is not possible. */
 export function define(object: object, name: string, value: unknown): boolean {
   const ordinary = { writable: true, configurable: true, enumerable: true };
   return Reflect.defineProperty(object, name, { value, ...(!Object.hasOwn(object, name) && ordinary) });
 }
 
-/** Methods of ours that pass calls on to a client's own, with how to find that. */
+/** Our methods that call a client's own, and functions that return that. */
 const passedOn = new WeakMap<AnyFunction, () => AnyFunction>();
 
 export function wrapperOf(ours: AnyFunction, toWhich: () => AnyFunction): AnyFunction {
@@ -101,7 +101,7 @@ export function wrapperOf(ours: AnyFunction, toWhich: () => AnyFunction): AnyFun
   return ours;
 }
 
-/** The method itself, or the client's own behind one of ours, as it is now. */
+/** The method itself, or the client's current one behind one of ours. */
 export function unwrapped(method: AnyFunction): AnyFunction {
   return passedOn.get(method)?.() ?? method;
 }

@@ -1,6 +1,6 @@
 /**
  * Functions of the host that cannot be reached are recognized by behaviour: its encoder and decoder are run on a fixed
- * corpus, and must return what ours return. Once for each copy of the host, on objects that no client uses.
+ * corpus, and must return the same as ours. Once per copy of the host, on objects that no client uses.
  */
 import calculateSlot from 'cluster-key-slot';
 import { FAST_COMMANDS, KEY_POSITIONS } from '../commands/fast-commands.js';
@@ -46,10 +46,10 @@ const CONTRACT = new Set(
   ['name', 'args', 'resolve', 'reject', 'promise', 'pipelineIndex', 'inTransaction', 'isTraced'].concat(['ignore']),
 );
 
-/** A name that no transformer of users is set for, and no release treats in its own way. */
+/** A name for which users set no transformer, and which no release treats specially. */
 const UNLISTED = 'ioredis-coalesce';
 
-/** Options that change values: each in one of these, with the replies that it changes. */
+/** Options that change values, each in one mode, with the replies that it changes. */
 const MODES: readonly (readonly [options: object, replies: readonly string[]])[] = [
   [{ protocol: 2, stringNumbers: false, replyMapping: 'legacy' }, [...REPLIES, ...REPLIES_3]],
   [{ protocol: 3, stringNumbers: true, replyMapping: 'legacy' }, [...REPLIES, ...REPLIES_3]],
@@ -79,7 +79,7 @@ function areAlike(one: unknown, other: unknown): boolean {
     names.every((name) => Object.hasOwn(other, name) && areAlike(valueIn(one, name), valueIn(other, name)))
   );
 }
-/** Of a property of its own, also where that is `__proto__`. */
+/** The value of an own property, even of `__proto__`. */
 const valueIn = (object: object, name: string) => Object.getOwnPropertyDescriptor(object, name)?.value as unknown;
 
 interface Made extends HostCommand {
@@ -175,7 +175,7 @@ function wrongReplies(
   return undefined;
 }
 
-/** Which commands of a lost connection are sent again, and which are aborted: of pipelines and transactions. */
+/** After a lost connection: which commands of pipelines and transactions are sent again, and which aborted. */
 function wrongClosing({ client, listeners }: Unopened): string | undefined {
   const { commandQueue, offlineQueue } = client as unknown as Record<string, Unopened['client']['commandQueue']>;
   const fill = (queue: typeof commandQueue, fields: readonly object[]) =>

@@ -1,18 +1,17 @@
 /**
  * Reads sockets into one buffer of the thread.
  *
- * Node allocates 64 KiB for each read, shrinks them to what came, and passes that through the machinery of streams: 5
- * µs of a short round trip of 59 (docs/performance.md). Its documented cure, `onread` of `net.connect`, has to be given
- * when a socket is made, which the host does. So the fields behind that option are set here, on the socket it has made.
+ * Node allocates 64 KiB for each read, shrinks them to the bytes read, and passes those through its streams: 5 µs of a
+ * short round trip of 59 (docs/performance.md). Its documented remedy, `onread` of `net.connect`, has to be given when
+ * a socket is made, which the host does. So the fields behind that option are set here, on the host's socket.
  *
- * Node: lib/net.js (`initSocketHandle`), lib/internal/stream_base_commons.js (`onStreamRead`). One buffer will do
- * because a read and its callback are one step, before any other socket is read. Not on Windows, where a system may be
- * given the memory before there is something to read. And always the same buffer: if user code throws in the same step,
- * Node does not hear of another one, and goes on writing to the old. Where the fields are not found, sockets are read
- * as ever.
+ * Node: lib/net.js (`initSocketHandle`), lib/internal/stream_base_commons.js (`onStreamRead`). One buffer is enough: a
+ * read and its callback are one step, before any other socket is read. Not on Windows, where the system may get the
+ * memory before there is something to read. Always the same buffer: if user code throws in the same step, Node does not
+ * learn of a new one, and keeps writing to the old. If the fields are not found, sockets are read as usual.
  *
- * Bytes that are read so pass neither `push` nor `emit`. A socket that has others than Node's own, of its class or put
- * in their place by a meter of traffic, is given all bytes.
+ * Bytes read this way bypass `push` and `emit`. A socket on which these are not Node's own, but its class's or those of
+ * a traffic meter, is given all bytes.
  */
 import { EventEmitter } from 'node:events';
 import { type Duplex, Readable } from 'node:stream';
@@ -21,7 +20,7 @@ import { type Duplex, Readable } from 'node:stream';
 export interface InPlaceReader {
   /**
    * @param bytes - in memory that is used again, so nothing may refer to them afterwards; see `keep`.
-   * @returns false if it does not get them alone: then all listeners for `data` get them.
+   * @returns false if it refuses them: then all listeners for `data` get them.
    */
   readInPlace(bytes: Buffer): boolean;
 }
@@ -36,13 +35,13 @@ type NodeSocket = Duplex & {
 
 const { push } = Readable.prototype;
 const { emit } = EventEmitter.prototype;
-/** A meter that came before this package has put its own in their place; other run times have other texts. */
+/** A meter loaded before this package may have replaced them; other run times have other texts. */
 const areNodes = String(push).includes('readableAddChunk') && String(emit).includes('kErrorMonitor');
 
 let shared: Buffer | undefined;
 /**
- * The reader of a socket that is read into the shared buffer; undefined if it is to emit all. Not in a `WeakMap`: V8's
- * frequent collections of young objects keep all values of one, and with them each connection that has ended.
+ * The reader of a socket that is read into the shared buffer; undefined if it must emit all. Not in a `WeakMap`: V8's
+ * frequent collections of young objects keep all of its values, and with them ended connections.
  */
 const READER = Symbol('ioredis-coalesce.reader');
 
@@ -60,7 +59,7 @@ export function unshareReadBuffer(stream: Duplex, reader: InPlaceReader): void {
 function useSharedBuffer(stream: Duplex): boolean {
   if ('encrypted' in stream || process.platform === 'win32' || !passesBytesOn(stream)) return false;
   const socket = stream as NodeSocket;
-  // What `net.Socket` keeps of its option `onread`.
+  // Where `net.Socket` keeps its option `onread`.
   const bufferField = fieldOf(socket, 'kBuffer');
   const callbackField = fieldOf(socket, 'kBufferCb');
   if (bufferField === undefined || callbackField === undefined || socket[bufferField] !== null) return false;
@@ -72,7 +71,7 @@ function useSharedBuffer(stream: Duplex): boolean {
     return false;
   }
   socket[bufferField] = shared;
-  // Returns whether Node is to read on.
+  // Whether Node should keep reading.
   socket[callbackField] = (length: number, memory: Buffer): boolean => {
     const bytes = memory.subarray(0, length);
     const reader = socket[READER] as InPlaceReader | undefined;
@@ -85,7 +84,7 @@ function useSharedBuffer(stream: Duplex): boolean {
   return true;
 }
 
-/** Returns bytes in memory that is not used again: a copy, or themselves if they are not in the shared buffer. */
+/** Returns bytes in memory that is not used again: a copy, or the same if not in the shared buffer. */
 export function keep(bytes: Buffer): Buffer {
   if (shared === undefined || bytes.buffer !== shared.buffer) return bytes;
   const copy = Buffer.allocUnsafeSlow(bytes.length);
@@ -93,7 +92,7 @@ export function keep(bytes: Buffer): Buffer {
   return copy;
 }
 
-/** Whether nothing is done with bytes on their way from a read to the listeners for `data`. */
+/** Whether nothing intercepts bytes between a read and the listeners for `data`. */
 function passesBytesOn(stream: Duplex): boolean {
   return areNodes && stream.push === push && stream.emit === emit;
 }

@@ -1,11 +1,11 @@
 /**
  * Whether a client is of a known release: only such a client has the fast path (`selectMode` of
- * `attach/cork-attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run,
- * and which only compared: docs/compatibility.md.
+ * `attach/cork-attachment.ts`), since the rest of this folder relies on internals. Releases that were run, or only
+ * compared: docs/compatibility.md.
  *
- * What runs decides, and not where it lies: the functions that can be reached are known by their own texts
- * (`functions.ts`), the others by what they do (`proof.ts`). What was looked at is compared again at the first command
- * of each turn. Files tell how an unknown client is called, and nothing else.
+ * The code that runs decides, not its location: functions that can be reached are recognized by their text
+ * (`functions.ts`), others by their behaviour (`proof.ts`). Those reached are compared again at the first command of
+ * each turn. Files only provide the name of an unknown client.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { readFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ import type { AnyFunction, HostCommandClass } from './types.js';
 /** A copy of a known release in this process. */
 export interface HostCopy {
   readonly commandClass: HostCommandClass;
-  /** The first function that is stood in for and is another one by now, such as `command.toWritable`. */
+  /** The first function of `STOOD_IN` that has been replaced, such as `command.toWritable`. */
   changed(): string | undefined;
 }
 
@@ -40,16 +40,16 @@ export interface HostCopy {
 export interface UnknownClient {
   /** Such as `ioredis 7.0.0`. */
   readonly unknown: string;
-  /** The function that is not known, `command.toWritable differs`, or what the client does, `encodes otherwise`. */
+  /** The unknown function, `command.toWritable differs`, or the client's behaviour, `it encodes otherwise`. */
   readonly differs: string;
-  /** Who has rewritten it, if that can be told. */
+  /** The tool that rewrote it, if known. */
   readonly by?: string | undefined;
 }
 
-/** Proven copies by the prototype of the class of clients. An unknown one may be as it was published later. */
+/** Proven copies, by the prototype of their client class. Not unknown ones, which may be restored later. */
 const proven = new WeakMap<object, HostCopy>();
 
-/** What a client is a copy of, or why it is of no known release. Proves each copy once. */
+/** The host copy of a client, or why it is of no known release. Proves each copy once. */
 export function copyOf(client: object): HostCopy | UnknownClient {
   const prototype = hostPrototype(client) ?? (Object.getPrototypeOf(client) as object);
   const found = proven.get(prototype);
@@ -71,7 +71,7 @@ export function copyOf(client: object): HostCopy | UnknownClient {
   return copy;
 }
 
-/** Tracers find no request of a user's there. */
+/** Tracers find no user's request in it. */
 const root = new AsyncResource('ioredis-coalesce');
 
 function prove(prototype: object, commandClass: HostCommandClass, isCluster: boolean): HostCopy | string {
@@ -92,7 +92,7 @@ function prove(prototype: object, commandClass: HostCommandClass, isCluster: boo
   return { commandClass, changed: watch(all) };
 }
 
-/** The class's own `connect`, without a layer: OpenTelemetry's keeps what it wraps, those of others are within it. */
+/** The class's own `connect`, without layers: OpenTelemetry's refers to the one it wraps, others contain it. */
 function connectOf(prototype: object): AnyFunction | undefined {
   const { _connect, connect } = prototype as Record<string, AnyFunction & { readonly __original?: unknown }>;
   if (isKnown('client', '_connect', _connect)) return _connect;
@@ -139,7 +139,7 @@ function prototypeIn(exported: unknown): unknown {
   return (Object(named) as { prototype?: unknown }).prototype;
 }
 
-/** Who has rewritten methods of a class, if its marks tell. */
+/** The tool that rewrote a class, known by its marks. */
 function rewriterOf(prototype: object): string | undefined {
   const methods = Object.values(Object.getOwnPropertyDescriptors(prototype)).map(({ value }) => value as unknown);
   const has = (mark: string) =>

@@ -6,7 +6,7 @@
 import { isKnown } from './functions.js';
 import type { HostCommand } from './types.js';
 
-/** The members of a script's command that tell what it would write. */
+/** The members of a script's command that show what it would write. */
 interface ScriptCommand extends HostCommand {
   name: string;
   args: unknown[];
@@ -34,7 +34,7 @@ interface Defining {
   readonly addedBuiltinSet?: Iterable<string>;
 }
 
-/** The names of the scripts of a client or Cluster, and of commands that `addBuiltinCommand` has made methods of it. */
+/** The names of a client's or Cluster's scripts, and of commands that `addBuiltinCommand` has added to it. */
 export function definedNames(client: object): string[] {
   const { scriptsSet = {}, addedBuiltinSet = [] } = client as Defining;
   return [...Object.keys(scriptsSet), ...addedBuiltinSet];
@@ -48,7 +48,7 @@ export function scriptNamed(client: object, name: string): HostScript | undefine
 /** Whether a method has the text of those that the host generates for scripts. */
 export const isUnpatchedScriptMethod = (method: unknown) => isKnown('listeners', 'script', method);
 
-/** Whether a command is of a defined script. Host: these alone have a class derived from `Command`. */
+/** Whether a command is of a defined script. Host: only these have a class derived from `Command`. */
 export function isScriptCommand(command: object): boolean {
   return !Object.hasOwn(Object.getPrototypeOf(command) as object, 'initPromise');
 }

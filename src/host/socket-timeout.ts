@@ -5,9 +5,9 @@ import type { HostClient } from './types.js';
  * `socketTimeout` for fast commands: their connection ends if nothing is received for that long while one of them
  * awaits its reply.
  *
- * Host: `Redis#setSocketTimeout` adds a listener for the next `data` event, and again after each. With another listener
- * a connection is not read in place (`read-in-place.ts`), so this is a timer beside it, told by our reader. iovalkey
- * and ioredis have it from 0.3 and 5.4 on, earlier versions ignore the option; `setTimeout` takes any value.
+ * Host: `Redis#setSocketTimeout` adds a listener for the next `data` event, and again after each. With another
+ * listener, a connection is not read in place (`read-in-place.ts`), so this is a timer that our reader notifies.
+ * iovalkey has it since 0.3, ioredis since 5.4; earlier versions ignore the option. `setTimeout` takes any value.
  */
 export class SocketTimeout {
   #timer: NodeJS.Timeout | undefined;
@@ -29,7 +29,7 @@ export class SocketTimeout {
     if (this.client.commandQueue.length > 0) this.#start();
   }
 
-  /** The connection becomes plain: the host watches over what is in flight, and the time goes on. */
+  /** The connection becomes plain: the host takes over the timer, which keeps running. */
   leaveToHost(): void {
     const { client, stream } = this;
     const timer = this.#timer;
@@ -61,7 +61,7 @@ export class SocketTimeout {
     const timer = setTimeout(() => {
       if (this.#timer === timer) this.#timer = undefined;
       else if (client.socketTimeoutTimer === timer) client.socketTimeoutTimer = undefined;
-      // Host: the option as it is by then.
+      // Host: the option's current value.
       const ms = String(client.options.socketTimeout);
       stream.destroy(new Error(`Socket timeout. Expecting data, but didn't receive any in ${ms}ms.`));
     }, socketTimeout as number);

@@ -1,5 +1,5 @@
 /**
- * The state of a client that decides about a command. It is read for each command, since it may change in between.
+ * The state of a client that decides how a command is sent. Read for each command, since it may change.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/cluster/index.js`.
  */
@@ -53,7 +53,7 @@ export function inSubscriberMode(client: HostClient): boolean {
   return condition !== undefined && Boolean(condition.subscriber) && condition.protocol !== 3;
 }
 
-/** Whether what comes may answer no command. Host: messages under RESP2, a monitor's lines, SUBSCRIBE with channels. */
+/** Whether incoming data may answer no command. Host: messages in RESP2, a monitor's lines, SUBSCRIBE with channels. */
 export function mayAnswerNothing(client: HostClient, head: QueueItem): boolean {
   return inSubscriberMode(client) || client.status === 'monitoring' || /subscribe$/i.test(head.command.name);
 }
@@ -72,7 +72,7 @@ function hasSubscribers({ start, end, asyncStart, asyncEnd, error }: typeof comm
   );
 }
 
-/** Whether transactions are published: the host's channel of them has a subscriber. */
+/** Whether transactions are published: the host's channel has a subscriber. */
 export function publishesTransactions(): boolean {
   return hasSubscribers(batches);
 }
@@ -93,7 +93,7 @@ export function clientFallbackReason(client: HostClient, stream: Duplex): Fallba
   return undefined;
 }
 
-/** Whether there are layers over `sendCommand`: they may delay commands, also some of a pipeline. */
+/** Whether there are layers over `sendCommand`: they may delay commands, even some of a pipeline. */
 export function isLayered(client: HostClient): boolean {
   if (client.sendCommand === lastUnpatchedSendCommand) return false;
   const sendCommand = unwrapped(client.sendCommand);
@@ -103,8 +103,8 @@ export function isLayered(client: HostClient): boolean {
 }
 
 /**
- * Whether a replaced `sendCommand` is that of all clients of a class, as those of tracers are. What a client has of its
- * own may be a test's stub, or the host's: a monitor has one.
+ * Whether a replaced `sendCommand` is that of all clients of a class, like those of tracers. A client's own may be a
+ * test's stub, or the host's: a monitor has one.
  */
 export function isLayeredInClass(client: object): boolean {
   return !Object.hasOwn(client, 'sendCommand');
@@ -137,8 +137,8 @@ const FORMS_PER_PLACE = 4;
 let firstClients = 0;
 
 /**
- * Makes the options of a process's first clients fast before a command reads them: the places that do would know the
- * slow form too, for good, and be slower for every client.
+ * Makes the options of a process's first clients fast before a command reads them: code that has ever seen the slow
+ * form, too, stays slower for every client.
  */
 export function makeFirstOptionsFast(client: HasOptions): void {
   if (firstClients === FORMS_PER_PLACE) return;
@@ -174,7 +174,7 @@ interface Queueing extends HasOptions {
   nodes?(): Queueing[];
 }
 
-/** How many commands await their reply, wherever they wait: sent, for the next connection, or to be sent again. */
+/** How many commands await their reply: sent, waiting for the next connection, or to be sent again. */
 export function unansweredOf(client: object): number {
   const { commandQueue, offlineQueue, prevCommandQueue } = client as Queueing;
   // Host: until the next connection they are the same.
@@ -190,13 +190,13 @@ export function unanswered(client: object): HostCommand[] {
   );
 }
 
-/** Whether a MULTI is open after what the next connection gets first. Host: the commands of the lost one again. */
+/** Whether a MULTI is open after the next connection's first commands. Host: it resends those of the lost one. */
 function isOpenAfterResent({ options, prevCommandQueue }: Queueing): boolean {
   const resent = options.autoResendUnfulfilledCommands ? unanswered({ prevCommandQueue }) : [];
   return resent.reduce((isOpen, { name }) => opensTransaction(name, isOpen), false);
 }
 
-/** Whether a command of this name leaves a transaction open; `before`, if it has nothing to do with transactions. */
+/** Whether a command of this name leaves a transaction open; `before` if it is unrelated to transactions. */
 function opensTransaction(name: string, before: boolean): boolean {
   const lower = name.toLowerCase();
   return lower === 'multi' || (before && lower !== 'exec' && lower !== 'discard');

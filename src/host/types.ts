@@ -59,7 +59,7 @@ export interface HostOptions {
   readonly autoResendUnfulfilledCommands?: unknown;
   readonly monitor?: unknown;
   readonly socketTimeout?: unknown;
-  /** A command method notes its stack, and an error shows it from the first frame that is not the host's. */
+  /** Command methods record their stack; errors show it from the first frame that is not the host's. */
   readonly showFriendlyErrorStack?: unknown;
   readonly enableAutoPipelining?: unknown;
   readonly stringNumbers?: unknown;
@@ -84,7 +84,7 @@ export interface HostClient extends EventEmitter {
   /** Later versions; see `SocketTimeout`. */
   setSocketTimeout?(): void;
   socketTimeoutTimer?: NodeJS.Timeout | undefined;
-  /** What is published of a command, in versions that publish commands. */
+  /** A command's published data, in versions that publish commands. */
   _buildCommandContext?(command: HostCommand): object;
 }
 
