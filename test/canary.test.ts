@@ -39,7 +39,7 @@ describe('the probe of the canary', () => {
     expect((await probe(IOREDIS)).stdout).toMatch(/^ioredis \d+\.\d+\.\d+: fast\n$/);
   });
 
-  it('takes an unread release for known by its digests; without them it is corked', async () => {
+  it('treats an unread release as known by its digests; without them it is corked', async () => {
     const folder = join(scratch, 'next');
     await cp(IOREDIS, folder, { recursive: true });
     await symlink(dirname(IOREDIS), join(scratch, 'node_modules'), 'dir');

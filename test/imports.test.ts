@@ -70,7 +70,7 @@ const imports = importsIn(SRC);
 const folderOf = (file: string) => (file.includes('/') ? dirname(file) : '');
 const shown = ({ from, to }: Import) => `${from} → ${relative('.', to)}`;
 
-it('private fields of the host are named by host/ alone, except those that a fast pipeline inherits', () => {
+it('only host/ names private fields of the host, except those that a fast pipeline inherits', () => {
   const named = files
     .filter((file) => folderOf(file) !== 'host')
     .flatMap((file) =>
@@ -81,7 +81,7 @@ it('private fields of the host are named by host/ alone, except those that a fas
   expect(named).toEqual([]);
 });
 
-it('no other file changes the prototype of a class of our own: rooms above the core are told by its hooks', () => {
+it('the prototype of our classes changes only in their own file: folders above the core use its hooks', () => {
   const changed = files
     .filter((file) => folderOf(file) !== 'host')
     .flatMap((file) =>
@@ -137,7 +137,7 @@ describe('the imports of src/', () => {
     expect(ofCli.map(shown)).toEqual([]);
   });
 
-  it('keep what all know free of all but itself and util/', () => {
+  it('keep the common files free of all but each other and util/', () => {
     const out = imports.filter(
       ({ from, to }) => COMMON.includes(from) && !COMMON.includes(to) && folderOf(to) !== 'util',
     );
@@ -174,7 +174,7 @@ it.each([
   expect(loops).toEqual([]);
 });
 
-it('files that comments name are there', () => {
+it('files that comments name exist', () => {
   const missing = files.flatMap((file) =>
     [...textOf(file).matchAll(/`((?:[\w-]+\/)*[\w-]+\.ts)`/g)]
       .map(([, name]) => name as string)

@@ -1,4 +1,4 @@
-/** The recipes of docs/production.md, as they are written there, in processes of their own on a real Redis. */
+/** The recipes of docs/production.md, as they are written there, in their own processes on a real Redis. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
@@ -53,7 +53,7 @@ class Program {
   }
 }
 
-test('Graceful shutdown: what has begun is answered, and the process ends by itself', async () => {
+test('Graceful shutdown: requests in progress are answered, and the process ends by itself', async () => {
   const program = new Program(`
     import { subscribe } from 'node:diagnostics_channel';
     ${CLIENT}

@@ -69,7 +69,7 @@ describe('a started server', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  test('is gone after kill(), and its port can be had again', async () => {
+  test('is gone after kill(), and its port is free again', async () => {
     const server = await start();
     await server.kill();
     expect(isRunning(server.pid)).toBe(false);

@@ -1,4 +1,4 @@
-/** What is measured, as data. What it should come to stands in targets.ts. */
+/** What is measured, as data. What it should come to is in targets.ts. */
 
 import { type ClientKind, CONNECTIONS, type RouteId } from '../http/example.js';
 import type { EnvironmentKind } from '../suite/environment.js';

@@ -78,7 +78,7 @@ export async function writeResults(folder: string, result: GroupResult): Promise
 /** Before the name of the variant that the others' figures are divided by. */
 const DIVIDED = '÷ ';
 
-/** As it stands in a file: figures by benchmark, case, variant and metric; and ratios, which are computed anew. */
+/** As it is in a file: figures by benchmark, case, variant and metric; and ratios, which are recomputed. */
 interface Stored extends Pick<GroupResult, 'settings' | 'notes'> {
   readonly benchmarks: Readonly<
     Record<

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => nodes?.stop());
 
-it('a command of a Cluster is one, although a node sends it; a call that splitKeys divides is as many as it has parts', async () => {
+it('a command of a Cluster counts once, although a node sends it; a call that splitKeys divides, once per part', async () => {
   const cluster = await warm(ioredis6.createCoalesced(nodes, {}, { splitKeys: true }));
   const counted = await roundTrips(async () => {
     await cluster.get('{a}');
@@ -21,7 +21,7 @@ it('a command of a Cluster is one, although a node sends it; a call that splitKe
   expect(counted).toMatchObject({ commands: 5, sequential: 4 });
 });
 
-it('what follows a write of a Cluster is not independent of it: nodes answer in any order', async () => {
+it('a command after a write of a Cluster is not independent of it: nodes answer in any order', async () => {
   const cluster = await warm(ioredis6.createCoalesced(nodes));
   const { sites } = await roundTrips(async () => {
     for (let index = 0; index < 30; index += 1) {
@@ -33,7 +33,7 @@ it('what follows a write of a Cluster is not independent of it: nodes answer in 
   expect(sites.map(({ advice }) => advice)).not.toContain('together');
 });
 
-it('what follows a write of a Cluster has to wait: another node may answer it first', async () => {
+it('a command after a write of a Cluster has to wait: another node may answer it first', async () => {
   const cluster = await warm(ioredis6.createCoalesced(nodes));
   const { sites } = await roundTrips(async () => {
     for (const run of [1, 2, 3, 4]) {

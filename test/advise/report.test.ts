@@ -64,14 +64,14 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
     );
   });
 
-  it('advise: what has to be left is not shown, and not counted', async () => {
+  it('advise: places with the advice "leave" are not shown, and not counted', async () => {
     const stderr = await printed('advise');
     expect(stderr).toMatch(/^ioredis-coalesce: 2 places wait for one round trip after another without need/m);
     expect(stderr).toContain('get ×5 in a row');
     expect(stderr).not.toContain('leave it');
   });
 
-  it('advise: rests when its share of the process is spent, and says that it has seen a sample', async () => {
+  it('advise: pauses when its share of the process is spent, and says that it has seen a sample', async () => {
     const [stderr = '', stdout = ''] = await outputs('advise', [], 'rests.ts');
     const [, seen] = /\(([\d,]+) commands, a sample, seen\)/.exec(stderr) ?? [];
     expect(Number(seen?.replace(',', ''))).toBeGreaterThan(3_900);

@@ -288,7 +288,7 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
     await until(() => unhandled.length === 2, 'both errors');
   });
 
-  it('a name that is no text fails as on a plain client', async () => {
+  it('a name that is not text fails as on a plain client', async () => {
     const plain = await ready(host.create(redisUrl()));
     const outcome = (one: Client) => {
       try {
@@ -327,7 +327,7 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
   });
 });
 
-it('what follows two clients has waited for the later one, whichever of them was asked first', async () => {
+it('a command after replies of two clients has waited for the later one, whichever was asked first', async () => {
   const proxy = await startProxy(redisUrl());
   const slow = await ready(ioredis6.createCoalesced(proxy.url));
   const fast = await ready(ioredis6.createCoalesced(redisUrl()));

@@ -70,7 +70,7 @@ describe('a run', () => {
     expect(requests).toBeGreaterThan(4);
   });
 
-  it('fails, with the answer, where one is not right', async () => {
+  it('fails on a wrong answer, and shows it', async () => {
     const port = await serve((_, response) => {
       response.statusCode = 500;
       response.end('no value');

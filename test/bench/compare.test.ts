@@ -4,7 +4,7 @@ import { jobsOf } from '../../bench/suite/compare.js';
 
 const worksOf = (id: string) => jobsOf(BENCHMARKS.find((one) => one.id === id)!).map(({ work }) => work);
 
-it('compares what is coalesced, of a service as of a client, in each of its cases on loopback', () => {
+it('compares the coalesced variants of services and clients in each of their cases on loopback', () => {
   const service = 'Fastify, 8 HGETs per request, 30 connections';
   const [cork, ...others] = ['cork', 'coalesced-cache', 'coalesced-pipeline'].map((one) => `${service}, ${one}`);
   expect(worksOf('fastify-parallel')).toEqual([cork, service, ...others]);

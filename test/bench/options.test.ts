@@ -25,13 +25,13 @@ describe('names', () => {
     expect(select([])).toEqual(BENCHMARKS);
   });
 
-  it('that nothing has are refused, with those that there are', () => {
+  it('that do not exist are refused, with those that do', () => {
     expect(() => parseOptions(['brust'])).toThrow(/"brust"; the groups are production, .*; the ids are production, /);
   });
 });
 
 describe('results', () => {
-  it('are written only where that is requested', () => {
+  it('are written only when requested', () => {
     expect(parseOptions([])?.out).toBeUndefined();
     expect(parseOptions(['schedule', '--publish'])?.out).toBe('bench/results');
     expect(parseOptions(['--smoke', '--out', 'folder'])?.out).toBe('folder');

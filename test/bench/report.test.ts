@@ -77,7 +77,7 @@ describe('the regions of the documents', async () => {
   const regions = await allRegions();
   const filled = fillRegions(documents, regions);
 
-  it.each(Object.keys(regions))('%s stands in one document, as the results say (npm run bench:report)', (name) => {
+  it.each(Object.keys(regions))('%s is in one document, as the results say (npm run bench:report)', (name) => {
     const holding = [...documents].filter(([, text]) => text.includes(`<!-- ${name}:begin -->`));
     expect(holding).toHaveLength(1);
     const [[file, text]] = holding as [[string, string]];
@@ -247,7 +247,7 @@ describe('the gains of packages', () => {
     );
   });
 
-  it("stand in a package's first row alone", () => {
+  it("are only in a package's first row", () => {
     const table = '| package | gain |\n| --- | --- |\n| `bullmq` |  |\n| `bullmq` |  |';
     expect(packagesRegion(table, gainsOf('bullmq add, 10'))).toMatch(/\| add, 10: 1\.5× \|\n.*\| as above \|$/);
   });

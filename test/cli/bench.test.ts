@@ -76,7 +76,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(await client.info('commandstats')).toContain('cmdstat_mget:');
   });
 
-  it('writes under one prefix of its own, with an expiry', async () => {
+  it('writes only under its own prefix, with an expiry', async () => {
     const { url, client } = await ownServer();
     const bench = startCli(['bench', '--url', url, '--seconds', '60', '--keys', '50']);
     await keysWritten(client, 50);

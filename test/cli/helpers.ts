@@ -16,7 +16,7 @@ export interface RunningCli {
   signal(name: NodeJS.Signals): void;
 }
 
-/** The command as a user starts it, in a process of its own, with a terminal on neither side. */
+/** The command as a user starts it, in its own process, with a terminal on neither side. */
 export function startCli(args: readonly string[], env: Record<string, string> = {}): RunningCli {
   const { REDIS_URL: _, ...inherited } = process.env;
   const child = spawn(process.execPath, [CLI, ...args], {

@@ -52,7 +52,7 @@ it.each([
   },
 );
 
-it('tracking is switched off, and on again, of a client that is detached while it asks whether Redis is loading', async () => {
+it('tracking is switched off, and on again, for a client that is detached while it asks whether Redis is loading', async () => {
   let isLoading = true;
   const tracked: unknown[] = [];
   const server = await startScriptedServer(([name = '', ...args]) => {
@@ -129,7 +129,7 @@ it.each<[string, (client: Client) => Promise<unknown>, string | null]>([
   }, 'a read is answered from memory');
 });
 
-it('a first reply that is an error does not keep a connection from having a cache', async () => {
+it('a connection has a cache although its first reply is an error', async () => {
   const client = await ready(ioredis6.create(redisUrl()));
   const first = client.call('nosuchcommand').catch(String);
   const coalesced = coalesce(client, { cache: true });

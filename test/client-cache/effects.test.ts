@@ -92,8 +92,8 @@ function knows(effect: Effect, command: ServerCommand): boolean {
   return call.keys.every((position) => known[position]);
 }
 
-describe('of each command of the server', () => {
-  it('all keys are known that it changes or shows, or it is taken for one that may change or show any key', async () => {
+describe('each command of the server', () => {
+  it('is known with all keys that it changes or shows, or taken for one that may change or show any key', async () => {
     const server = await startServer();
     try {
       const client = await ready(ioredis6.create(server.url, { protocol: 2 }));

@@ -202,7 +202,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     });
   });
 
-  it('gives each caller arrays, objects and Buffers of its own', async () => {
+  it('gives each caller its own arrays, objects and Buffers', async () => {
     const client = await cached(cache);
     await client.hset(`${k}hash`, { f: 'v' });
     await client.rpush(`${k}list`, 'a', 'b');
@@ -511,7 +511,7 @@ describe('Invariant 12: replies and invalidations take effect in the order of th
   );
 });
 
-it('an answer of a key that has expired, as PTTL says without a push (a replica), is forgotten', async () => {
+it('an answer is forgotten when PTTL says that its key has expired, without a push (a replica)', async () => {
   const { client, commands } = await scripted({ 'get k': () => bulk('v'), 'pttl k': () => ':-2\r\n' });
   for (let round = 0; round < 2; round += 1) expect(await fromMemory(client, () => client.get('k'))).toBe(false);
   expect(commands.map((command) => command.join(' '))).toContain('pttl k');

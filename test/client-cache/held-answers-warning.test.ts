@@ -39,7 +39,7 @@ it('is silent while more answers are given than held back, for less than a minut
   expect(texts).toEqual([]);
 });
 
-it('is told of the scripts of a cached client that may change anything, and of no other command', async () => {
+it('is called for scripts of a cached client that may change anything, and for no other command', async () => {
   const told = vi.spyOn(HeldAnswersWarning.prototype, 'scriptSent');
   onTestFinished(() => told.mockRestore());
   const k = uniquePrefix('held-answers-warning');

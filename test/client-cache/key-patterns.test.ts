@@ -119,7 +119,7 @@ describe('the identity in a key', () => {
     for (let index = 0; index < 1_000; index += 1) expect(reader.read('config:flags')).toBeUndefined();
   });
 
-  it('is no word, whatever numbers stand beside it: words and numbers are counted by themselves', () => {
+  it('is no word, whatever numbers are beside it: words and numbers are counted separately', () => {
     const reader = new Reader();
     const words = Array.from({ length: 20 }, (_, index) => `config:${word(index + 10)}`);
     for (let round = 0; round < 3; round += 1) {
@@ -130,7 +130,7 @@ describe('the identity in a key', () => {
     expect(String(reader.read('config:41'))).toBe('get config:*');
   });
 
-  it('is that of the first keys, too, which were taken for names', () => {
+  it('is found in the first keys, too, which were taken for names', () => {
     const reader = new Reader();
     for (let index = 0; index < 100; index += 1) {
       reader.time += 10;
@@ -141,7 +141,7 @@ describe('the identity in a key', () => {
     expect(reader.predictedWith('user:0')).toEqual(['cart:0']);
   });
 
-  it('is left out of what is shown, also where it has not been told from a name yet', () => {
+  it('is not shown, even where it has not been distinguished from a name yet', () => {
     const reader = new Reader();
     for (let index = 0; index < 200; index += 1) {
       reader.time += 1;
@@ -209,7 +209,7 @@ describe('what follows', () => {
     expect(reader.predictedWith('user:5000')).toEqual([]);
   });
 
-  it('is told by the command, and by its other arguments', () => {
+  it('is distinguished by the command, and by its other arguments', () => {
     const reader = new Reader();
     for (let index = 0; index < 200; index += 1) {
       reader.time += 10;
@@ -234,7 +234,7 @@ describe('what follows', () => {
     expect(reader.predictedWith('user:5000')).toEqual(['orders:5000']);
   });
 
-  it('is predicted no more when it is not used, and again later', () => {
+  it('is no longer predicted when it is not used, and again later', () => {
     const reader = new Reader();
     train(reader, 200, { cart: 10 });
     const pair = reader.read('user:5000')?.successors.predicted[0];
@@ -277,7 +277,7 @@ describe('what follows', () => {
     }
   });
 
-  it('goes on where enough of it is used', () => {
+  it('is still predicted where enough of it is used', () => {
     const reader = new Reader();
     train(reader, 200, { cart: 10 });
     const pair = reader.read('user:5000')?.successors.predicted[0];
@@ -370,7 +370,7 @@ describe('what is learned stays small', () => {
     expect(sizeOf(reader)).toBeLessThanOrEqual(512);
   });
 
-  it('and begins anew a minute after it was full', () => {
+  it('and starts again a minute after it was full', () => {
     const reader = new Reader();
     const learns = () => {
       for (let index = 0; index < 100; index += 1) {
@@ -387,7 +387,7 @@ describe('what is learned stays small', () => {
     expect(learns() || learns()).toBe(true);
   });
 
-  it('and begins anew when other forms were too many', () => {
+  it('and starts again when other forms were too many', () => {
     const reader = new Reader();
     for (let index = 0; index < 100_000; index += 1) {
       reader.read(`${word(index % 40)}:${index}`, 'hget', word(index % 600));

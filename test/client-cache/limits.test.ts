@@ -249,7 +249,7 @@ describe('while a command is on its way that', () => {
     expect(await fromMemory(client, () => client.get(k))).toBe(true);
   });
 
-  it('is a script that changes its declared keys only, as the option scripts says, others are answered', async () => {
+  it('is a script that changes only its declared keys, as the option scripts says, other reads are answered', async () => {
     const evals = (client: Client) => client.eval("return redis.call('SET', KEYS[1], 'x')", 1, `${k}x`);
     expect(await fastDuring({ scripts: 'keys' }, evals)).toEqual({ fast: true, held: 0 });
     const client = await cached(server.url, { scripts: 'keys' });
@@ -292,7 +292,7 @@ describe('nothing is cached, and a warning says why, with a server', () => {
     expect(sent).toEqual([]);
   });
 
-  it('on which the user has tracking of his own with the same prefix, whose invalidations go elsewhere', async () => {
+  it('on which the user tracks the same prefix, with invalidations that go elsewhere', async () => {
     const warning = once(process, 'warning');
     const client = await ready(ioredis6.create(server.url));
     const target = await ready(ioredis6.create(server.url));

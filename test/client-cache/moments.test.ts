@@ -268,7 +268,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     ]);
   });
 
-  it('that cannot be sent after all rejects its caller alone', async () => {
+  it('that cannot be sent after all rejects only its caller', async () => {
     const client = await start();
     const reads = [client.get(k), client.get(k)];
     client.coalescer.cache?.clear();
@@ -322,7 +322,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     await client.config('SET', 'notify-keyspace-events', '');
   });
 
-  it('is not given behind an awaited PING of what a message on another connection has told, with io-threads', async () => {
+  it('is not older, after an awaited PING, than a message on another connection, with io-threads', async () => {
     const threaded = await startServer({ args: ['--io-threads', '4', '--io-threads-do-reads', 'yes'] });
     onTestFinished(() => threaded.stop());
     const [writer, told] = await Promise.all([1, 2].map(() => ready(ioredis6.create(threaded.url))));
@@ -350,7 +350,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     expect(hitsOf(client)).toBeGreaterThan(hits);
   });
 
-  it('is not given of a key that has expired, although thousands of others have a time to live', async () => {
+  it('of a key that has expired is not given, although thousands of others have a time to live', async () => {
     const pipeline = other.pipeline();
     for (let index = 0; index < 5_000; index += 1) pipeline.set(`filler:${index}`, 'x', 'EX', 3_600);
     await pipeline.exec();
@@ -372,7 +372,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     expect(last).toBeLessThan(600);
   });
 
-  it('is not given of a key that has expired before it was used for the first time', async () => {
+  it('of a key that has expired before it was first used is not given', async () => {
     const client = await cached(server.url, cache);
     const key = `${k}first-use`;
     await other.set(key, 'v', 'PX', 300);

@@ -122,7 +122,7 @@ describe('a prediction', () => {
     return { entry, successor: origin.successor, refused, follow };
   }
 
-  it('has one outcome, however often it is used, and forgotten afterwards', () => {
+  it('has one outcome, however often it is used or forgotten', () => {
     const { entry, successor } = predicted();
     for (let time = 0; time < 3; time += 1) entry.used();
     entry.unused();
@@ -158,7 +158,7 @@ describe('a prediction', () => {
     expect(there.refused).toEqual([[waiting]]);
   });
 
-  it('that is lost with its connection fails as a command of its own would', async () => {
+  it('that is lost with its connection rejects the waiting reads, as if they had been sent', async () => {
     const { entry, refused, follow } = predicted();
     const waiting = follow();
     entry.reject(new Error('Connection is closed.'));

@@ -86,7 +86,7 @@ describe('reads that follow another one', () => {
     expect(commandNames(spy.text()).filter((name) => /^h?get/.test(name))).toHaveLength(5);
   });
 
-  it('have a value of their own for each caller', async () => {
+  it('give each caller its own value', async () => {
     const flow = await learn();
     const id = await flow.newUser();
     const { client } = flow;
@@ -165,7 +165,7 @@ describe('the elements of a list', () => {
     ],
   ];
 
-  it.each(kinds)('%s: are requested when it has come', async (_, write, read) => {
+  it.each(kinds)('%s: are requested when the reply has come', async (_, write, read) => {
     const client = await cached(server.url, { prefetch: true });
     const run = async (id: number) => {
       const ids = Array.from({ length: 5 }, (_, index) => String(1_000 + id * 5 + index));
@@ -602,8 +602,8 @@ it('with shareReads: identical reads share the predicted reply, and those behind
   expect(reads).toEqual(['mget', 'get', 'hgetall', 'get', 'get', 'get', 'set', 'get']);
 });
 
-describe('what is predicted in vain', () => {
-  it('stops, and nothing else is disturbed', async () => {
+describe('predictions in vain', () => {
+  it('stop, and nothing else is disturbed', async () => {
     const flow = await learn();
     const { client } = flow;
     const before = predictions(client).predicted;
@@ -620,7 +620,7 @@ describe('what is predicted in vain', () => {
     expect(predictions(client).predicted - before).toBeLessThan(4 * 110);
   });
 
-  it('is never more than what callers have read', async () => {
+  it('are never more than what callers have read', async () => {
     const client = await cached(server.url, { prefetch: true });
     const before = predictions(client).predicted;
     let reads = 0;
@@ -639,7 +639,7 @@ describe('what is predicted in vain', () => {
     expect(predictions(client).predicted - before).toBeGreaterThan(64);
   });
 
-  it('shows what was learned: patterns and shares, no identities', async () => {
+  it('show what was learned: patterns and shares, no identities', async () => {
     const flow = await learn();
     const patterns = flow.client.coalescer.cache?.patterns() ?? [];
     const user = patterns.find(({ pattern }) => pattern === 'get prefetch:?::user:*');

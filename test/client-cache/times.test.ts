@@ -94,7 +94,7 @@ type Method = (...args: string[]) => Promise<unknown>;
 const ask = (client: object, name: string, args: readonly string[]) =>
   ((client as Record<string, Method>)[name] as Method).call(client, ...args);
 
-it('the reads that are listed here are all that are kept', () => {
+it('only the reads listed here are kept', () => {
   const kept = FAST_COMMANDS.filter(({ cacheable }) => cacheable).map(({ name }) => name);
   expect([...new Set(READS.map(([, name]) => name))].sort()).toEqual(kept.sort());
 });
@@ -153,7 +153,7 @@ describe.each<[string, { stringNumbers?: boolean; replyMapping?: 'resp3' }]>([
   });
 });
 
-it('an answer of an existing key that a missing one does not have is not taken for one of a missing key', () => {
+it('an answer that only an existing key can have is not taken for one of a missing key', () => {
   const commandOf = (name: string) => FAST_COMMANDS.find((each) => each.name === name) as (typeof FAST_COMMANDS)[0];
   for (const [name, answer] of [
     ['zrank', 0],
@@ -263,7 +263,7 @@ it('a time to live counts from when it was requested, not from its reply: an ans
   expect(await client.get(key)).toBeNull();
 });
 
-it('a busy server does not end the asking for times to live', async () => {
+it('a busy server does not stop the requests for times to live', async () => {
   const busy = await startServer({ args: ['--busy-reply-threshold', '50'] });
   try {
     const client = await cached(busy.url, true);

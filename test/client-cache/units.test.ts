@@ -280,7 +280,7 @@ describe('RecentReads', () => {
     expect(recent.remember(hashOf('a'))).toBe(false);
   });
 
-  it('comes to know keys that take the same place, although they are requested in turn', () => {
+  it('learns keys that take the same place, although they are requested in turn', () => {
     const recent = new RecentReads(1);
     const names = Array.from({ length: 500 }, (_, index) => `key ${index}`);
     const known = new Set<string>();

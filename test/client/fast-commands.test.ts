@@ -85,7 +85,7 @@ describe('fast commands', () => {
     }
   });
 
-  it('read and no more, where they may be shared', () => {
+  it('only read, where they may be shared', () => {
     for (const { name } of FAST_COMMANDS.filter(({ shareable }) => shareable)) {
       expect(RANDOM_OR_STATEFUL).not.toContain(name);
       expect(table.hasFlag(name, 'write'), name).toBe(false);

@@ -68,7 +68,7 @@ describe('a client of a release that is known', () => {
     }
   });
 
-  it('is coalesced, should its files be gone by now', async () => {
+  it('is coalesced even if its files are gone by now', async () => {
     const host = copy('ioredis');
     const { Redis } = host.load();
     rmSync(host.folder, { recursive: true });
@@ -158,7 +158,7 @@ describe('a client that was changed as it was loaded gets the cork', () => {
     expect(await use(ioredis6, { file, text, by })).toMatch(/^ioredis 6\.0\.0, changed: it .* otherwise$/);
   });
 
-  it('a Cluster, but not a client that is coalesced before', async () => {
+  it('a Cluster, but not a client that was coalesced before', async () => {
     const text = 'let to = this.options.scaleReads;';
     const { Redis, Cluster } = ioredis6.load({ file: 'cluster/index.js', text, by: `this.sent = 1; ${text}` });
     const lone = coalesce(endWithTest(new Redis(redisUrl())));

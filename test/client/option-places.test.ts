@@ -67,7 +67,7 @@ describe('coalesce among redisOptions of a Cluster', () => {
     expect(redisOptions.coalesce).toEqual({ maxInFlight: 7 });
   });
 
-  it('is checked, and an error if it says something else than the one beside it', () => {
+  it('is checked, and is an error if it differs from the one beside it', () => {
     const [unknown] = thrown(() => cluster({ redisOptions: { coalesce: { typo: 1 } } }));
     expect(unknown).toMatchObject({ code: 'COALESCE_ERR_OPTION' });
     const [twice] = thrown(() => cluster({ coalesce: true, redisOptions: { coalesce: false } }));

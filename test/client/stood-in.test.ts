@@ -87,7 +87,7 @@ describe.each(HOSTS)('$name', (host) => {
   });
 
   // Their normal form is made for bundles; making it costs the first client of a process milliseconds.
-  it('are known by their texts as published', () => {
+  it('has functions that are known by their published texts', () => {
     const { command, handler, decoder } = holders;
     for (const [place, holder] of Object.entries({ command, handler, decoder })) {
       for (const [name, digests] of Object.entries(KNOWN_FUNCTIONS[place] ?? {})) {

@@ -166,7 +166,7 @@ describe.each(HOSTS)('$name: a view', (host) => {
     await expect(view.get(key)).rejects.toBe(reason);
   });
 
-  it('has for itself what is written onto it, such as a stub', async () => {
+  it('keeps for itself what is written onto it, such as a stub', async () => {
     const client = await connected(host);
     const view = client.coalescer.withOptions({});
     const stub = vi.spyOn(view, 'get').mockResolvedValue('stubbed');
@@ -279,7 +279,7 @@ describe.each(HOSTS)('$name: timeout', (host) => {
     await expect(late).rejects.toThrow(TIMED_OUT);
   });
 
-  it('holds without coalescing, too', async () => {
+  it('applies without coalescing, too', async () => {
     const { client } = await silenced(host);
     client.coalescer.detach();
     expect(await outcomes(callsOf(client.coalescer.withOptions({ timeout: 1 })))).toMatchObject(timedOut);
@@ -395,7 +395,7 @@ describe.each(HOSTS)('$name: pipelines and transactions of a view', (host) => {
     expect(await client.get(key)).toBe('sent');
   });
 
-  it('a whole exec() has the time, also where the host sends it', async () => {
+  it('the timeout applies to a whole exec(), also where the host sends it', async () => {
     const { client } = await silenced(host);
     const view = client.coalescer.withOptions({ timeout: 1 });
     await expect(view.pipeline().get('k').exec()).rejects.toThrow(TIMED_OUT);
@@ -431,7 +431,7 @@ describe('clients that are not coalesced', () => {
     client.disconnect();
   });
 
-  it('a silent mock has the time', async () => {
+  it('a silent mock has the timeout', async () => {
     const mock = { get: () => new Promise(() => {}), set: () => {}, quit: () => {} };
     const client = coalesce(mock) as unknown as CoalescedClient;
     await expect(client.coalescer.withOptions({ timeout: 1 }).get('k')).rejects.toThrow(TIMED_OUT);

@@ -33,7 +33,7 @@ it('maxPending of a Cluster counts per node, fast or not, and its offline queue'
   expect(cluster.coalescer.stats().refusedCalls).toBe(5);
 });
 
-it('with enableAutoPipelining those calls to a node are refused that do not fit', async () => {
+it('with enableAutoPipelining, calls to a node that do not fit are refused', async () => {
   expectWarnings(CODES.AUTO_PIPELINING);
   const cluster = await warm(ioredis6.createCoalesced(nodes, { enableAutoPipelining: true }, { maxPending: 3 }));
   const one = Array.from({ length: 5 }, () => cluster.get('{a}'));
@@ -42,7 +42,7 @@ it('with enableAutoPipelining those calls to a node are refused that do not fit'
   expect(await another).toBe(null);
 });
 
-it('of a call that splitKeys divides those parts are refused whose node has too many; it fails', async () => {
+it('splitKeys: parts of a call are refused where their node has too many; the call fails', async () => {
   const cluster = await warm(ioredis6.createCoalesced(nodes, {}, { maxPending: 3, splitKeys: true }));
   await cluster.mset('{a}split', 0, '{b}split', 0);
   const full = Array.from({ length: 3 }, () => cluster.get('{a}'));

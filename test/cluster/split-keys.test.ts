@@ -25,7 +25,7 @@ const KEYS = Array.from({ length: 12 }, (_, index) => `key:${index}`);
 type Call = readonly [method: string, ...args: unknown[]];
 
 let nodes: RedisCluster;
-/** Takes keys of any slot in one command, so it tells what a call over several slots has to come to. */
+/** Takes keys of any slot in one command, so it shows what a call over several slots has to give. */
 let single: RedisServer;
 
 beforeAll(async () => {
@@ -353,7 +353,7 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     cluster.coalescer.detach();
     coalesce(cluster);
     const fastCommands = () => cluster.coalescer.stats().fastCommands;
-    // A connection in use is fast once a reply has told that no transaction is open.
+    // A connection in use is fast once a reply shows that no transaction is open.
     for (let before = Number.NaN; fastCommands() - before !== 2; ) {
       before = fastCommands();
       expect(await cluster.mset('a', '1', 'b', '2')).toBe('OK');
@@ -469,7 +469,7 @@ describe('splitKeys', () => {
     expect(seen.slice(2)).toEqual(expect.arrayContaining([['1', null], ['2']]));
   });
 
-  it('replies of MGET that a transformer has made something else cannot be joined: the call fails', async () => {
+  it('MGET replies that a transformer has changed into something else cannot be joined: the call fails', async () => {
     const cluster = await warm((CLUSTER_HOSTS[0] as ClusterHost).createCoalesced(nodes, {}, SPLIT));
     onTestFinished(withoutTransformers('mget'));
     Command.setReplyTransformer('mget', (values) => (values as string[]).join('+'));

@@ -193,7 +193,7 @@ describe('a signal', () => {
     expect(await answered).toBe('1');
   });
 
-  it('with any reason, one that is no Error too', async () => {
+  it('with any reason, even one that is not an Error', async () => {
     const { client } = bind(await Scene.open());
     for (const given of [undefined, null, 'gone', 0]) {
       const controller = new AbortController();
@@ -204,7 +204,7 @@ describe('a signal', () => {
     }
   });
 
-  it('rejects a command whose time was over before once only', async () => {
+  it('does not reject a command again after it has timed out', async () => {
     const { client, signal, abort, feed } = bind(await Scene.open());
     const view = client.coalescer.withOptions({ signal, timeout: 1 });
     const late = view.get('a');

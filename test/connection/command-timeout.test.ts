@@ -231,7 +231,7 @@ describe('the timers of commandTimeout', () => {
     expect(order).toEqual(['short', 'short again', 'long']);
   });
 
-  it('commands time out in the order of their timers, where the loop is held up for a time that is too long for some', async () => {
+  it('commands time out in the order of their timers, when the loop is blocked for too long for some', async () => {
     const { client } = await stalled(ioredis6, 'coalesced', { commandTimeout: 40 });
     const order: number[] = [];
     const replies: Promise<unknown>[] = [];

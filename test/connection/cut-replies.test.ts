@@ -434,7 +434,7 @@ describe('a long reply', () => {
     }
   });
 
-  it('gives each caller who shares it Buffers, arrays and objects of its own', async () => {
+  it('gives each caller who shares it its own Buffers, arrays and objects', async () => {
     for (const [replyMapping, type] of [
       ['legacy', '*'],
       ['resp3', '%'],

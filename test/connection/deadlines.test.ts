@@ -187,7 +187,7 @@ describe.each(HOSTS)('$name: a turn that is longer than commandTimeout', (host) 
   };
 
   // The first command times out or is answered, also of a plain client: timers and sockets are looked at in turn.
-  it.each(share(Object.entries(SETTINGS), 2))('%s: what is issued late has its whole time', async (_, setting) => {
+  it.each(share(Object.entries(SETTINGS), 2))('%s: a command issued late has its whole time', async (_, setting) => {
     const found = await expectAsPlain(async (kind) => {
       // A client for each, in one long turn.
       const sends = await Promise.all(
@@ -252,7 +252,7 @@ describe.each(HOSTS)('$name: a command that reconnectOnError sends again', (host
   });
 });
 
-it('of two that end while the loop is blocked, the one that ends just now does not overtake the other', async () => {
+it('of two commands that time out while the loop is blocked, the later one does not overtake the other', async () => {
   const { client } = await coalescedFake({});
   // Long enough after the first, and so soon after the second that the loop looks as if it had not been blocked for it.
   const [first, second, blocked] = [20, 40, 40.7];
@@ -283,7 +283,7 @@ async function cpuTime(work: () => unknown): Promise<number> {
 
 const BATCHES = 4_000;
 
-/** Commands in flight, each in a turn, so a batch, and with a deadline of its own. */
+/** Commands in flight, each in its own turn and thus batch, with its own deadline. */
 async function manyBatches(kind: Kind, options: object): Promise<FakeConnection & { replies: Promise<unknown>[] }> {
   const connection = await (kind === 'plain' ? connectFake(options) : coalescedFake({}, options));
   const replies: Promise<unknown>[] = [];

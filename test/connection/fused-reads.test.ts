@@ -54,7 +54,7 @@ async function proven<T extends Client>(client: T): Promise<T> {
   return client;
 }
 
-describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
+describe.each(HOSTS)('$name: reads next to each other', (host) => {
   it('leave as one MGET, and each caller gets its own value', async () => {
     const { client, spy } = await scene(host);
     const values = await Promise.all([client.get(key('a')), client.get(key('none')), client.get(key('b'))]);
@@ -78,7 +78,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(client.coalescer.stats().fusedReads).toBe(0);
   });
 
-  it('anything else comes between them where it was called', async () => {
+  it('other commands between them keep their place', async () => {
     const { client, spy } = await scene(host);
     const values = await Promise.all([
       client.get(key('a')),
@@ -197,7 +197,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     for (const one of found) expect(one).toMatchObject({ error: expect.stringContaining('MGET') as string });
   });
 
-  it('each is rejected with an error of its own when the client is closed', async () => {
+  it('each is rejected with its own error when the client is closed', async () => {
     const { client, plain } = await scene(host);
     await plain.client('PAUSE', 100, 'ALL' as never);
     const reads = [client.get(key('a')), client.get(key('b'))];
@@ -272,7 +272,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     });
   });
 
-  it('each is settled where a layer that was put on since throws as it is sent again', async () => {
+  it('each is settled when a layer added since throws as it is sent again', async () => {
     expectWarnings('COALESCE_WARN_FUSE');
     const { client } = await whoMayNotUseMget();
     const reads = [client.get(key('a')), client.get(key('b'))];

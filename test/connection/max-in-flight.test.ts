@@ -42,7 +42,7 @@ describe('maxInFlight', () => {
     expect(client.coalescer.stats()).toMatchObject({ inFlight: 0, queued: 0 });
   });
 
-  it('commands are sent that waited for replies of a chunk amid which the client was coalesced', async () => {
+  it('a client that is coalesced amid a chunk sends the commands that waited for its replies', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxInFlight: 1_000 }));
     let late: Promise<string>[] | undefined;
     Command.setReplyTransformer('getrange', (reply: unknown) => {

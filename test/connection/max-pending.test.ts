@@ -147,7 +147,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(await client.get(`${prefix}t`)).toBe('2');
   });
 
-  it('a transaction is taken whole that waits because the stream ends, while calls before it are answered', async () => {
+  it('a transaction that waits because the stream ends is taken whole, while calls before it are answered', async () => {
     const server = await stoppableServer();
     const client = await ready(host.createCoalesced(server.url, { maxRetriesPerRequest: null }, { maxPending: 3 }));
     server.stop();
@@ -160,7 +160,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(await client.get('whole')).toBe('2');
   });
 
-  it('a transaction is taken whole whose commands an asynchronous layer holds back', async () => {
+  it('a transaction whose commands an asynchronous layer holds back is taken whole', async () => {
     const plain = await ready(host.create(redisUrl()));
     const { sendCommand } = plain;
     const held: (() => void)[] = [];
@@ -178,7 +178,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(await refused(calls)).toEqual({ answered: 5, refused: 0 });
   });
 
-  it('a command name that is no text fails as on a plain client', async () => {
+  it('a command name that is not text fails as on a plain client', async () => {
     const outcome = (client: Client, name: unknown) => outcomes([(async () => client.call(name as string))()]);
     const plain = await ready(host.create(redisUrl()));
     const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 9 }));
@@ -244,7 +244,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect((await other.call('CLIENT', 'LIST')) as string).toContain('name=pending');
   });
 
-  it('what was called before coalesce() is not refused, waiting for a connection or sent', async () => {
+  it('calls before coalesce() are not refused, waiting for a connection or sent', async () => {
     const early = host.create(redisUrl());
     const waiting = Array.from({ length: 9 }, (_, index) => early.get(`${prefix}${index}`));
     coalesce(early, { maxPending: 5 });
@@ -259,7 +259,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(await refused(sent)).toEqual({ answered: 9, refused: 0 });
   });
 
-  it('the rest of a transaction is taken whose MULTI will be sent again', async () => {
+  it('the rest of a transaction whose MULTI will be sent again is taken', async () => {
     const server = await stoppableServer();
     const options = { maxRetriesPerRequest: null, disconnectTimeout: 50 };
     const client = await ready(host.createCoalesced(server.url, options, { maxPending: 2 }));
@@ -273,7 +273,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(await client.get('again')).toBe('1');
   });
 
-  it('with enableAutoPipelining those calls are refused that do not fit, each for itself', async () => {
+  it('with enableAutoPipelining, calls that do not fit are refused one by one', async () => {
     expectWarnings(CODES.AUTO_PIPELINING);
     const options = { enableAutoPipelining: true, autoPipeliningIgnoredCommands: ['blpop'] };
     const client = await ready(host.createCoalesced(redisUrl(), options, { maxPending: 3 }));
@@ -290,7 +290,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(await client.echo('late')).toBe('late');
   });
 
-  it('stands in front of a sendCommand that the client had before, which is its own again after detach()', async () => {
+  it('comes before a sendCommand that the client already had, which is its own again after detach()', async () => {
     const plain = await ready(host.create(redisUrl()));
     const { sendCommand } = plain;
     let sent = 0;

@@ -48,7 +48,7 @@ function spoil(value: unknown): void {
 describe.each(Object.keys(REPLIES))('%s, shared by three callers of hgetallBuffer', (title) => {
   const { mapping, bytes, gives } = REPLIES[title] as (typeof REPLIES)[string];
 
-  it.each(['whole', 'cut in two', 'byte by byte'])('%s: each caller gets one of its own', async (way) => {
+  it.each(['whole', 'cut in two', 'byte by byte'])('%s: each caller gets its own', async (way) => {
     const { client, socket } = await coalescedFake({ shareReads: true }, {
       protocol: 3,
       replyMapping: mapping,

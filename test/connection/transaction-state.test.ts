@@ -87,7 +87,7 @@ describe('TransactionState', () => {
       expect(transaction.open).toBe(open);
     });
 
-    it('whose queue has told, replies tell nothing', () => {
+    it('whose queue has shown the state, replies change nothing', () => {
       const transaction = new TransactionState(queueOf('multi'), true);
       transaction.replied('+OK');
       expect(transaction.open).toBe(true);

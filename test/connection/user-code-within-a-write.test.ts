@@ -99,7 +99,7 @@ const FLUSHED_WITHIN: Record<string, { options: object; send(client: Client): Pr
 };
 
 describe.each(HOSTS)('$name: a subscriber that sends on the same client', (host) => {
-  describe.each(MOMENTS)('told at the %s of each batch', (moment) => {
+  describe.each(MOMENTS)('notified at the %s of each batch', (moment) => {
     it.each(Object.keys(FLUSHED_WITHIN))('%s: callers and the subscriber get their own values', async (title) => {
       const { options, send, gives } = FLUSHED_WITHIN[title] as (typeof FLUSHED_WITHIN)[string];
       for (const [what, nest] of Object.entries(NESTED)) {
@@ -155,7 +155,7 @@ describe.each(HOSTS)('$name: a subscriber of the batches that detach() or an end
   };
 
   it.each(MOMENTS.flatMap((moment) => Object.keys(ENDINGS).map((ending) => [ending, moment] as const)))(
-    '%s, told at the %s: what it sends does not overtake what is still held back',
+    '%s, notified at the %s: what it sends does not overtake what is still held back',
     async (ending, moment) => {
       const client = await ready(
         host.createCoalesced(redisUrl(), { retryStrategy: () => 5 }, { maxInFlight: 4, maxBatchSize: 3 }),

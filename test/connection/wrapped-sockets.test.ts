@@ -117,7 +117,7 @@ describe.each(HOSTS)('a socket of $name', (host) => {
   });
 });
 
-it.each(['push', 'emit'])("a meter in the place of Node's %s before this package counts all", async (method) => {
+it.each(['push', 'emit'])("a meter that replaces Node's %s before this package loads counts all", async (method) => {
   const program = await bundled(PROGRAM);
   for (const kind of KINDS) {
     const args = [program, method, kind, redisUrl(), uniquePrefix('metered')];
@@ -154,7 +154,7 @@ const ANSWERS: Record<string, string> = {
   get: bulk('value'),
 };
 
-it.each(HOSTS)('$name: a stream that answers within its write is as good as for a plain client', async (host) => {
+it.each(HOSTS)('$name: a stream that answers within its write works as for a plain client', async (host) => {
   await expectAsPlain(async (kind) => {
     class Connector extends AbstractConnector {
       override connect(): Promise<never> {

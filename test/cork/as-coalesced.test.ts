@@ -121,7 +121,7 @@ describe.each(HOSTS)('copies of a corked client of $name', (host) => {
     expect(Object.hasOwn(copy.stream, 'write')).toBe(false);
   });
 
-  it('with options of its own the copy has these, and the fast path if it may', async () => {
+  it('a copy with its own options has these, and the fast path if it may', async () => {
     const copy = await copyOf({ coalesce: { fastPath: true, maxInFlight: 5 } });
     expect(copy.coalescer.options).toMatchObject({ fastPath: true, maxInFlight: 5 });
     expect(copy.coalescer.stats().mode).toBe('fast');

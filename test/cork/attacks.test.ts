@@ -275,7 +275,7 @@ describe('a corked stream', () => {
   });
 });
 
-it(`of a stream that throws one is told once, its writer or its error event (CORK_SEED=${SEED})`, {
+it(`an error that a stream throws is reported once, to its writer or by its error event (CORK_SEED=${SEED})`, {
   timeout: 60_000 + 100 * PROGRAMS,
 }, async () => {
   // What is slow throws in callbacks of its own, and a reader who writes throws in the reader: at nobody of the
@@ -323,7 +323,7 @@ describe('a stream that cannot be corked', () => {
   });
 });
 
-it('a schedule of the user decides alone: no write of a slow turn sends before it says so', async () => {
+it('the user’s schedule alone decides: no write of a slow turn sends before it says so', async () => {
   const sink = new Sink({ joins: true, late: false, echoes: false, throwsAt: 0 });
   let flush = () => {};
   corkStream(sink.stream, {

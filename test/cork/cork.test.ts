@@ -116,7 +116,7 @@ describe('the handle', () => {
     expect(Object.hasOwn(client.stream, 'write')).toBe(false);
   });
 
-  it.each([undefined, null, 'client', {}])('is not to be had for %o', (value) => {
+  it.each([undefined, null, 'client', {}])('is not available for %o', (value) => {
     const message = expect.stringContaining('cork() expects a client or a Cluster, got ');
     expect(() => cork(value as never)).toThrow(expect.objectContaining({ code: 'COALESCE_ERR_CLIENT', message }));
   });

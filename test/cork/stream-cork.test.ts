@@ -216,7 +216,7 @@ describe('what is held leaves first', () => {
 });
 
 describe('the stream keeps its own rules', () => {
-  it('one that others cork waits for them, too', async () => {
+  it('a stream that others cork waits for them, too', async () => {
     const { stream, writes } = noting();
     corkStream(stream);
     stream.cork();
@@ -231,7 +231,7 @@ describe('the stream keeps its own rules', () => {
     expect(stream.writableCorked).toBe(0);
   });
 
-  it('one that others uncork too often sends sooner, and all in order', async () => {
+  it('a stream that others uncork too often sends sooner, and all in order', async () => {
     const { stream, writes } = noting();
     corkStream(stream);
     stream.write('a');
@@ -252,7 +252,7 @@ describe('the stream keeps its own rules', () => {
     for (const end of ['end', 'destroy'] as const) expect(await errorOf(true, end)).toBe(await errorOf(false, end));
   });
 
-  it('what is no chunk throws as it does without a cork, and what was written before arrives', async () => {
+  it('an invalid chunk throws as it does without a cork, and earlier writes arrive', async () => {
     const { stream, writes } = noting();
     corkStream(stream);
     stream.write('a');
@@ -332,7 +332,7 @@ describe('the stream keeps its own rules', () => {
     });
   });
 
-  it('is corked once, by whomever', () => {
+  it('is corked once, whoever does it', () => {
     const { stream } = noting();
     expect(corkStream(stream)).toBe(corkStream(stream, { schedule: 'tick' }));
   });

@@ -75,7 +75,7 @@ describe.each(share(CLIENTS, 2))('the shop on a client that is %s', (client, coa
     expect(response.json()).toEqual(expected.json());
   });
 
-  it('answers 404 for a product that is not there, and 400 for what is no product number', async () => {
+  it('answers 404 for a product that does not exist, and 400 for anything but a product number', async () => {
     const missing = await app.inject('/products/99');
     expect(missing.statusCode).toBe(404);
     expect(missing.json()).toEqual({ statusCode: 404, error: 'Not Found', message: 'there is no product "99"' });
@@ -407,7 +407,7 @@ describe('npm start', () => {
     expect(withoutNumbers(service.output), service.output).toBe(withoutNumbers(readFileSync(README, 'utf8')));
   });
 
-  it('ends in the same way when a variable is not what it must be', () => {
+  it('ends in the same way when a variable is invalid', () => {
     expect(() => readConfig({ REDIS_CLIENT: 'maybe' })).toThrow(
       'REDIS_CLIENT must be one of coalesced, cached, prefetch, plain, auto-pipelining, got "maybe"',
     );

@@ -204,7 +204,7 @@ describe.each(HOSTS)('$name: arguments are read once', (host) => {
     await expectAsPlain(async (kind) => {
       const client = await connectAs(kind, host, redisUrl(), {}, { schedule: 'immediate' });
       await client.del(...keys);
-      // The last of them makes the batch be encoded anew, from what is kept of each.
+      // The last of them has the batch encoded again, from what is kept of each.
       const replies = keys.map((key, index) => client.set(key, index === 2 ? '€' : `${index}`));
       return outcomes([...replies, ...keys.map((key) => client.get(key))]);
     });

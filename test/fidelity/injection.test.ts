@@ -114,7 +114,7 @@ describe.each(VARIANTS.map((variant) => [JSON.stringify(describeVariant(variant)
     });
 
     it.each(PAYLOADS.map((payload, index) => [index, payload] as const))(
-      'takes payload %i in no position of a command for a command',
+      'never takes payload %i for a command, in any position',
       async (_index, payload) => {
         const calls = attacks(payload);
         expect(calls.length).toBeGreaterThan(300);

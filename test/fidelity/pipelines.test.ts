@@ -577,7 +577,7 @@ describeScenarios('transactions in a pipeline', HOSTS, {
   },
 });
 
-describe.each(HOSTS)('$name: call() with a name that is no text', (host) => {
+describe.each(HOSTS)('$name: call() with a name that is not text', (host) => {
   it.each([123, null, undefined, ['get', 'k'], Symbol('name')])('%o fails as on a plain client', async (name) => {
     await expectAsPlain(async (kind) => {
       const errors: string[] = [];

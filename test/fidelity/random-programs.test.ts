@@ -247,7 +247,7 @@ describe.each(RUN)('%s', (_, variant, seed) => {
         );
       }
       total += count;
-      // A meddler makes clients anew, with counters of their own.
+      // A meddler makes new clients, with their own counters.
       if (variant.meddler) return;
       const { fastShare, sharedReads, fusedReads } = workOf(pair.coalesced);
       const { fastPath = true, shareReads = false, fuseReads = false } = variant.coalesce ?? {};

@@ -27,7 +27,7 @@ const TEXTS = ['one', 'two and more', 'three'];
 const REPLIES = TEXTS.map(bulk).join('');
 const echo = (text: string) => `ECHO "${text}"\r\n`;
 
-it('replies that are cut come in order, in packets of their own', async () => {
+it('replies that are cut come in order, in separate packets', async () => {
   const proxy = await startProxy(redisUrl());
   proxy.cutRepliesInto(2);
   const { socket, text, packets } = await dial(proxy);

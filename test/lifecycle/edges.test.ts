@@ -75,7 +75,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
     });
   });
 
-  it('what is issued before quit() is answered, and what is issued behind it in the tick is rejected', async () => {
+  it('commands issued before quit() are answered, those issued after it in the tick are rejected', async () => {
     const client = await connectAs('coalesced', host, redisUrl(), { retryStrategy: null as never });
     const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.quit(), client.echo('c'), client.echo('d')];
     const [a, b, ok, ...behind] = await outcomes(replies);

@@ -1,5 +1,5 @@
 /**
- * The fixed program that runs on each mutant, first with plain clients and then with coalesced ones, and tells whether
+ * The fixed program that runs on each mutant, first with plain clients and then with coalesced ones, and shows whether
  * they agree in all steps. It runs in a process of its own (run.ts), and keeps to what users can see: nothing here
  * names a private field of the host.
  */

@@ -82,7 +82,7 @@ async function beside(host: (typeof HOSTS)[number], layers: (log: unknown[]) => 
     return found[0] as { results: unknown; log: string[] };
   } finally {
     await scene.end?.(place);
-    // Before the slot moves again: else both would ask about it.
+    // Before the slot moves again, or both would ask about it.
     for (const { cluster } of Object.values(clients)) cluster.disconnect();
   }
 }

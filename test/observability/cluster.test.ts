@@ -106,7 +106,7 @@ it('batches of each node are reported under its address, and add up to the count
   expect(sum('bytes')).toBe(after.bytesWritten - before.bytesWritten);
 });
 
-it('is one client in Prometheus, with its nodes counted together', async () => {
+it('a Cluster is one client in Prometheus, with its nodes counted together', async () => {
   const register = new Registry();
   collectMetrics(client, { register, labels: { client: 'cluster' } });
   await use(client);

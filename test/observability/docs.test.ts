@@ -97,7 +97,7 @@ describe('docs/prometheus-alerts.yml', () => {
   const { groups } = parse(read('prometheus-alerts.yml')) as { groups: { name: string; rules: Rule[] }[] };
   const rules = groups.flatMap((group) => group.rules);
 
-  it('has rules of the form that Prometheus loads, each with a name of its own', () => {
+  it('has rules of the form that Prometheus loads, each with its own name', () => {
     expect(groups.map(({ name }) => name)).toEqual(['ioredis-coalesce']);
     expect(rules.length).toBeGreaterThan(3);
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
@@ -111,7 +111,7 @@ describe('docs/prometheus-alerts.yml', () => {
     }
   });
 
-  it('asks in queries that Prometheus understands', () => {
+  it('has queries that Prometheus understands', () => {
     expect(rules.map(({ expr }) => expr).flatMap(errorsIn)).toEqual([]);
   });
 
@@ -171,7 +171,7 @@ describe('docs/grafana-dashboard.json', () => {
     }
   });
 
-  it('asks in queries that Prometheus understands', () => {
+  it('has queries that Prometheus understands', () => {
     // Grafana fills in its variables before it asks; within quotes they may stand as they are.
     expect(queries.map((query) => query.replaceAll('$__rate_interval', '1m')).flatMap(errorsIn)).toEqual([]);
   });

@@ -136,7 +136,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     );
   });
 
-  it('the value that a layer puts in the place of the reply counts', async () => {
+  it('callers get the value that a layer puts in place of the reply', async () => {
     const shout = around((send, command) => {
       const returned = send();
       const { resolve } = command;
@@ -151,7 +151,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(results).toEqual([{ value: 'OK!!' }, { value: 'a!!' }]);
   });
 
-  it('a layer may define resolve anew, as shimmer does', async () => {
+  it('a layer may redefine resolve, as shimmer does', async () => {
     const log: unknown[] = [];
     const define = around((send, command) => {
       const { resolve } = command;
@@ -251,7 +251,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     }),
   };
 
-  it.each(Object.entries(ODD))('one that %s', async (_, odd) => {
+  it.each(Object.entries(ODD))('a layer that %s', async (_, odd) => {
     const call = (action: () => Promise<unknown>): Promise<unknown> => {
       try {
         return Promise.resolve(action());
@@ -277,7 +277,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     );
   });
 
-  it('one that swallows a command: it is never sent, and its caller waits, as on a plain client', async () => {
+  it('a layer that swallows a command: it is never sent, and its caller waits, as on a plain client', async () => {
     const swallow = around((send, { name, promise }) => (name === 'get' ? promise : send()));
     await beside(
       host,
@@ -322,7 +322,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(uncaught[0]?.message).toBe('of a tracer');
   });
 
-  it('one that comes before a command is sent again may read it', async () => {
+  it('a layer that comes before a command is sent again may read it', async () => {
     await expectAsPlain(async (kind) => {
       const proxy = await startProxy(redisUrl());
       const client = await ready(layer(host.create(proxy.url, { retryStrategy: () => 1 })));
@@ -456,7 +456,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     },
   );
 
-  it('one that delays the last command of a pipeline: replies that come meanwhile are read', async () => {
+  it('a layer that delays the last command of a pipeline: replies that come meanwhile are read', async () => {
     const delay = around(async (send, { name }) => {
       await (name === 'exec' ? sleep(20) : null);
       return send();

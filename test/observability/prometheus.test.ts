@@ -257,7 +257,7 @@ describe('several clients on one registry', () => {
     expect((await scrape(register)).values('redis_coalesce_attached', { role: 'a' })).toEqual([1]);
   });
 
-  it('may have registries of their own; prom-client’s global one is the default', async () => {
+  it('may have their own registries; prom-client’s global one is the default', async () => {
     const register = new Registry();
     const both = counting().client;
     collectMetrics(both, { register });

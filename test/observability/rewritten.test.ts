@@ -128,7 +128,7 @@ async function time(client: Client, proxy: Awaited<ReturnType<typeof startProxy>
   return [replies, await client.get(`${prefix}k`)];
 }
 
-describe('a rewritten client of which more was changed is unknown', () => {
+describe('a rewritten client with further changes is unknown', () => {
   const methods = ['sendCommand'];
   const replaced = (text: string | RegExp, by: string) => (code: string) => {
     const result = code.replace(text, by);
@@ -163,7 +163,7 @@ describe('a rewritten client of which more was changed is unknown', () => {
     expect(copyOf(client)).toEqual({ unknown, differs: `${differs} differs`, by: undefined });
   });
 
-  it('by New Relic, as its marks tell', () => {
+  it('by New Relic, as its marks show', () => {
     const host = copyHost('ioredis');
     onTestFinished(host.remove);
     const marked = rewritten({ methods: ['resetCommandQueue'] }, (code) =>

@@ -106,7 +106,7 @@ const asLines = (spans: readonly Span[]): string[] =>
     )
     .sort();
 
-describe.concurrent.each(['dd-trace', 'sentry'])('%s, the package, in a process of its own', (tracer) => {
+describe.concurrent.each(['dd-trace', 'sentry'])('%s, the package, in its own process', (tracer) => {
   it('sixty commands with errors, timeouts, a reconnect and aborts have the spans of a plain client', async () => {
     const { plain, coalesced, watched } = await spansUnder(tracer);
     expect(plain.length).toBeGreaterThanOrEqual(50);

@@ -86,7 +86,7 @@ const ORDERS = [
   ['after coalesce()', 'after'],
 ] as const;
 
-describe.concurrent.each(TRACERS)('%s, the package, in a process of its own', (tracer) => {
+describe.concurrent.each(TRACERS)('%s, the package, in its own process', (tracer) => {
   // Each order with one of both.
   it.each(share(ORDERS, 2, SEED + TRACERS.indexOf(tracer)))(
     'that patches ioredis %s sees every command under its own request',

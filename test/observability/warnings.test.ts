@@ -112,7 +112,7 @@ it('a blocking command with others behind it warns once per command name', async
   expect(await warned()).toEqual([]);
 });
 
-it('a client that was detached is not warned of', async () => {
+it('a detached client causes no warning', async () => {
   const shared = await createReady();
   const replies = [shared.brpop(`${prefix}none`, 2), shared.get(`${prefix}none`)];
   shared.coalescer.detach();

@@ -1,4 +1,4 @@
-/** `--import ioredis-coalesce/register`, from the packed tarball, in processes of their own. */
+/** `--import ioredis-coalesce/register`, from the packed tarball, in their own processes. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -139,7 +139,7 @@ describe('every client of the process', () => {
     }
     Object.assign(${emit}.prototype, { emit: EventEmitter.prototype.emit, on: EventEmitter.prototype.on });`;
 
-  it('is not of ioredis 4, whose classes inherit the methods of EventEmitter', async () => {
+  it('of ioredis 4 stays plain: its classes inherit the methods of EventEmitter', async () => {
     const { result, stderr } = await registered(`
       import { EventEmitter } from 'node:events';
       ${shaped('Base')}
@@ -292,7 +292,7 @@ describe('IOREDIS_COALESCE', () => {
     expect(result).toMatchObject({ enabled: true, options: { maxInFlight: 123, busyPoll: false } });
   });
 
-  it('JSON: what does not fit a client is left out there', async () => {
+  it('JSON: options that do not fit a client are left out for it', async () => {
     const environment = '{"splitKeys":true,"cache":true}';
     const { result } = await registered(ESM.replace("'ioredis'", "'ioredis5'"), { environment });
     expect(result).toMatchObject({ enabled: true, options: { splitKeys: false, cache: false } });

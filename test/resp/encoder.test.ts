@@ -16,7 +16,7 @@ function hostBytes(name: string, args: readonly Argument[]): Buffer {
 const joined = (parts: Part[] | undefined): Buffer | undefined =>
   parts && Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)));
 
-/** What `Batch` makes of a command: text is checked once, and encoded anew if it was not ASCII. */
+/** What `Batch` makes of a command: text is checked once, and re-encoded if it was not ASCII. */
 function encoded(name: string, args: readonly unknown[]): Buffer | undefined {
   const head = commandHead(name, args.length);
   const first = encodeAssumingAscii(head, args);

@@ -37,7 +37,7 @@ const REFUSED: Readonly<Record<string, Meeting>> = {
   },
 };
 
-/** Connects, issues commands, and tells what came of it. */
+/** Connects, issues commands, and returns the outcome. */
 async function meet(host: Host, kind: Kind, { server, client: tls }: Meeting) {
   const front = await startTlsFront(redisUrl(), server());
   const options = {

@@ -24,7 +24,7 @@ const rows: Row[] = [];
 afterAll(() => printTable(`hostile network, HOSTILE_SEED=${SEED}`, rows));
 
 describe.each(CLIENTS.map(([host, coalesce]) => ({ name: host.name, host, coalesce })))(
-  '$name, 100 callers on one connection of which something is wrong',
+  '$name, 100 callers on one faulty connection',
   ({ host, coalesce }) => {
     it.for(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))('%s', async ([, scenario]) => {
       const found = await runBoth(scenario, { host, coalesce, ms: MS, seed: SEED, corked: true });

@@ -60,7 +60,7 @@ export class Load {
     }
   }
 
-  /** Ends the loops, waits for what they wait for, and tells what came of it. */
+  /** Ends the loops, waits for what they wait for, and returns the figures. */
   async stop(): Promise<Figures> {
     this.#stopped = true;
     // A promise that stays open is what this looks for, so it cannot be waited for.

@@ -8,7 +8,7 @@ export const RESP_LOOKALIKE = 'a\r\n$-1\r\n*1\r\nb';
 export const BINARY_KEY = Buffer.from([0xff, 0x00, 0x0d, 0x0a]);
 
 /**
- * Keys that look alike to who takes bytes for characters: a byte above ASCII, its Latin-1 character as UTF-8, and the
+ * Keys that look alike if bytes are taken for characters: a byte above ASCII, its Latin-1 character as UTF-8, and the
  * Latin-1 picture of that UTF-8.
  */
 export const LOOKALIKE_KEYS: readonly (string | Buffer)[] = [Buffer.from([0xe9]), 'é', 'Ã©'];

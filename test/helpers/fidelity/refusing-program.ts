@@ -158,7 +158,7 @@ export interface Fate {
   readonly db: number;
   /** The one that the host selects when it connects again: it does not notice `SELECT` in upper case. */
   readonly again: number;
-  /** Whether commands that are no reads stand behind it in its turn. */
+  /** Whether commands other than reads follow it in its turn. */
   overtaken: boolean;
   /** Whether it settles with its own reply, as a promise. */
   readonly ordered: boolean;

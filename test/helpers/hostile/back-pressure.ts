@@ -160,7 +160,7 @@ export async function readSlowly(options: ReaderOptions): Promise<Reading> {
   }
 }
 
-/** Does nothing else for some time, as a service does that computes. */
+/** Blocks for some time, as a service does that computes. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -32,7 +32,7 @@ export interface Scenario {
   open?: number;
   /** Nothing in it can take the fast path. */
   cold?: boolean;
-  /** How lines of the story begin that a plain client tells in some runs and not in others. */
+  /** How lines begin that the story of a plain client has in some runs and not in others. */
   races?: readonly string[];
   /** Left out with versions of a host that do not have it. */
   needs?: keyof Host['features'];

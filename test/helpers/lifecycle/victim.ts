@@ -1,6 +1,6 @@
 /**
- * A process with one client after another, each attacked by a malicious server. It is told of them on its command line
- * and prints what became of each, a line of JSON in the end.
+ * A process with one client after another, each attacked by a malicious server. Its command line names them. It prints
+ * what became of each, a line of JSON in the end.
  */
 import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';

@@ -1,4 +1,4 @@
-// Run as `traced-program.ts <tracer>` by traced-program.test.ts, in a process of its own: the tracer is loaded first.
+// Run as `traced-program.ts <tracer>` by traced-program.test.ts, in its own process: the tracer is loaded first.
 import { createRequire } from 'node:module';
 import type { tracer as DatadogTracer } from 'dd-trace';
 import type { Redis } from 'ioredis';
