@@ -86,7 +86,7 @@ function joinNegative(arg: string, index: number, args: readonly string[]): stri
   return [arg.startsWith('--') && isNegative(args[index + 1]) ? `${arg}=${args[index + 1]}` : arg];
 }
 
-/** Parses a number of an option: a whole one, unless it may be less than 1. */
+/** Parses an option's number: a whole number, unless it may be less than 1. */
 function inRange(name: string, text: string, min: number, max: number): number {
   const [form, kind] = min < 1 ? [/^\d*\.?\d+$/, 'number'] : [/^\d+$/, 'whole number'];
   const value = form.test(text) ? Number(text) : Number.NaN;

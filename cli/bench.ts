@@ -5,14 +5,14 @@ import type { Cluster } from 'ioredis';
 import { type BenchSettings, CliError } from './arguments.js';
 import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant, within } from './clients.js';
 
-/** Short ones: what else the machine does then affects all variants alike. */
+/** Short rounds, so that other load affects all variants alike. */
 const ROUNDS = 7;
 const CLEANUP_TIMEOUT = 10_000;
 
 interface Run {
   readonly settings: BenchSettings;
   readonly keys: readonly string[];
-  /** Writing, asking and removing share one connection, so that no write can arrive after the removal. */
+  /** Writes, INFO and the removal share one connection, so that no write can arrive after the removal. */
   readonly keeper: Client;
   readonly clients: Partial<Record<Variant, Client>>;
   readonly signal: AbortSignal;
@@ -139,7 +139,7 @@ async function environmentOf(host: Host, client: Client, version: string): Promi
 
 // ---- The report ----
 
-/** `redisCpuUsPerCommand` counts what others use, too, and is NaN where it is not known. */
+/** `redisCpuUsPerCommand` includes other clients' use, and is NaN if it is not known. */
 const FIGURES = ['perSecond', 'p50Ms', 'p99Ms', 'cpuUsPerCommand', 'redisCpuUsPerCommand'] as const;
 /** One round of one variant. */
 export type Sample = Readonly<Record<(typeof FIGURES)[number], number>>;

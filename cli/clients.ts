@@ -8,7 +8,7 @@ import { CliError, type Target } from './arguments.js';
 export const VARIANTS = ['plain', 'auto', 'cork', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];
 
-/** A Redis or a Cluster, of ioredis 5, ioredis 6 or iovalkey: what is used here, all of them have. */
+/** A Redis or a Cluster, of ioredis 5, ioredis 6 or iovalkey: all have the members used here. */
 export type Client = ioredis.Redis;
 
 type ConnectError = Error & { lastNodeError?: Error };
@@ -39,20 +39,20 @@ export function loadHost(): Host {
 /** Connects, and never reconnects: a connection that breaks makes the figures worthless. */
 export async function open(host: Host, target: Target, variant: Variant, fuseReads = false): Promise<Client> {
   const client = create(host, target, variant === 'auto');
-  // Before it connects: a service has connections that coalesce from their first byte.
+  // Before it connects: a service's connections coalesce from their first byte.
   if (variant === 'coalesced') coalesce(client, { fuseReads });
   else if (variant === 'cork') coalesce(client, { fastPath: false });
   let reason: ConnectError | undefined;
   for (const name of ['error', 'node error']) {
     client.on(name, (error: Error) => {
-      // A Cluster first says only that no connection came about, and then why.
+      // A Cluster first reports only that it could not connect, and then why.
       if (error.message !== 'Connection is closed.') reason ??= error;
     });
   }
   try {
     const answer = client.connect().then(() => client.get('ioredis-coalesce:bench:'));
     await within(ANSWER_TIMEOUT, answer);
-    // Host: where the URL's database does not exist, it goes on in database 0. A Cluster reports nodes that it does not
+    // Host: if the URL's database does not exist, it continues in database 0. A Cluster reports nodes that it does not
     // need.
     if (reason && !target.cluster) throw reason;
     return client;
@@ -76,7 +76,7 @@ const HINTS: readonly [error: RegExp, hint: string][] = [
   [/^E(TIMED|CONNRES|PIPE|PRO|RR_SSL)|is closed/, '; with TLS the URL begins with rediss://, else redis://'],
 ];
 
-/** The first line of an error, with a hint where there is one. Errors of several addresses have an empty message. */
+/** The first line of an error, with a hint if there is one. Errors of several addresses have an empty message. */
 export function briefly({ message, name, code = name }: NodeJS.ErrnoException): string {
   const hint = HINTS.find(([error]) => error.test(`${code} ${message}`))?.[1] ?? '';
   return `${(message || code).split('\n')[0]}${hint}`;

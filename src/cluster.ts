@@ -9,15 +9,15 @@ import { type CoalesceSetting, resolveSetting, withoutCoalesce } from './options
 
 type WithSetting<T> = T extends object ? T & { coalesce?: CoalesceSetting | undefined } : T;
 
-/** ioredis's options of a Cluster, and how to coalesce. */
+/** ioredis's options of a Cluster, plus `coalesce`. */
 export interface ClusterOptions extends HostOptions {
   /** For every node's connection; see {@link CoalesceOptions}. `false` leaves the Cluster plain. */
   coalesce?: CoalesceSetting | undefined;
-  /** `coalesce` may be given here instead, beside the other options of connections. */
+  /** `coalesce` may be given here instead, with the other connection options. */
   redisOptions?: WithSetting<HostOptions['redisOptions']>;
 }
 
-/** Options whose mapping is known at compile time. Options of a wider type give the type of the default mapping. */
+/** Options whose mapping is known at compile time. Options of a wider type get the default mapping's type. */
 type WithMapping<M extends ReplyMapping> = ClusterOptions & {
   redisOptions: HostOptions['redisOptions'] & { replyMapping: M };
 };
@@ -31,8 +31,8 @@ type Duplicate<M extends ReplyMapping> = <Override extends ClusterOptions | unde
 const IORedisCluster = hostClass('Cluster') as HostClusterClass;
 
 /**
- * ioredis's `Cluster`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
- * parameter follows the nodes' option `replyMapping`.
+ * ioredis's `Cluster`, coalesced from the start: the same constructor, plus the option `coalesce`. The type parameter
+ * follows the nodes' `replyMapping`, as in ioredis.
  *
  * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without
  * RESP3.
@@ -74,7 +74,7 @@ Object.defineProperty(Cluster.prototype, 'duplicate', {
   configurable: true,
 });
 
-/** The setting `coalesce`, beside the options of the Cluster or beside those of its connections. */
+/** The setting `coalesce`, from the options of the Cluster or from those of its connections. */
 function settingIn({ coalesce, redisOptions }: ClusterOptions): CoalesceSetting | undefined {
   const ofConnections = redisOptions?.coalesce;
   if (coalesce === undefined || ofConnections === undefined || coalesce === ofConnections)

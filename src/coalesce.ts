@@ -49,7 +49,7 @@ export function coalesce<T extends object>(client: T, options?: CoalesceSetting)
   return client as CoalescedClient<T>;
 }
 
-/** Throws for options that a client, which is already coalesced, does not have. `true` requests no options. */
+/** Throws for options that an already coalesced client does not have. `true` requests no options. */
 function checkSame(client: object, given: CoalesceSetting, resolved: ResolvedOptions | false): void {
   const present = coalescerOf(client)?.options;
   if (present === undefined) return;

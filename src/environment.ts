@@ -8,8 +8,8 @@ export const VARIABLE = 'IOREDIS_COALESCE';
  * - `off`: every client stays plain, in every entry of this package;
  * - `cork`: every client gets the cork, and none the fast path;
  * - `stats`: one line per client is printed when the process ends and on SIGUSR2;
- * - `advise`, `advise:json`: so are the places where round trips wait in line without need, as text or JSON; with
- *   `verbose` those where they have to, too;
+ * - `advise`, `advise:json`: likewise the places where round trips wait in line needlessly, as text or JSON; `verbose`
+ *   adds those where they have to;
  * - an object: options of the clients that `ioredis-coalesce/register` coalesces, not checked yet.
  */
 interface Setting {

@@ -7,7 +7,7 @@ export const CODES = {
   OPTION: 'COALESCE_ERR_OPTION',
   /** The argument of `coalesce()` or `cork()` is not a supported client, or that of `corkStream()` not a stream. */
   CLIENT: 'COALESCE_ERR_CLIENT',
-  /** A reply exceeds `REPLY_LIMITS`, or would go to a wrong caller; emitted as the client's `error`. */
+  /** A reply exceeds `REPLY_LIMITS` or would go to the wrong caller; the client emits it as `error`. */
   REPLY: 'COALESCE_ERR_REPLY',
   /** A call was refused, because `maxPending` commands already await their reply. */
   PENDING: 'COALESCE_ERR_PENDING',
@@ -38,7 +38,7 @@ export const CODES = {
 /** An Error with a stable `code`. */
 export type CodedError<T extends Error = Error> = T & { readonly code: string };
 
-/** An error of this package. Like in Node's own errors, `code` is an own enumerable property. */
+/** An error of this package. As in Node's own errors, `code` is an own enumerable property. */
 export function coded<T extends Error>(make: new (message: string) => T, code: string, message: string): CodedError<T> {
   return Object.assign(new make(`ioredis-coalesce: ${message}`), { code });
 }

@@ -19,9 +19,9 @@ type PluginRedis = Exclude<Extract<HostPluginOptions, { client: unknown }>['clie
 
 declare module '@fastify/redis' {
   /**
-   * @fastify/redis declares `app.redis`, and TypeScript allows only one declaration, so ours extends the type of that.
-   *   By its index signature every property is a plain client, which other declarations may only narrow: ours for all
-   *   names, capitalized or not, and our members, which therefore have to be typed as clients, too.
+   * @fastify/redis declares `app.redis`, and TypeScript allows only one declaration, so ours extends its type.
+   *   Its index signature makes every property a plain client, and other declarations may only narrow that: the one for
+   *   all names, capitalized or not, and our members, which must therefore be typed as clients, too.
    */
   interface FastifyRedisNamespacedInstance {
     [namespace: Capitalize<string> | Uncapitalize<string>]: PluginRedis & Coalesced;
@@ -42,7 +42,7 @@ export interface OtherClient {
 }
 
 interface CommonOptions {
-  /** The name of the client on `fastify.redis`, for more than one of them. */
+  /** The client's name on `fastify.redis`, if there is more than one. */
   namespace?: string;
   /** How to coalesce; the defaults suit a web service. `false` leaves the client plain. */
   coalesce?: CoalesceSetting | undefined;
@@ -58,7 +58,7 @@ export interface ServerOptions extends CommonOptions, RedisOptions {
 
 /** ioredis's options of a Cluster; it is closed with the application. */
 export interface ClusterNodesOptions extends CommonOptions, ClusterOptions {
-  /** Nodes of the Cluster to start from, as the first argument of `new Cluster()`. */
+  /** Startup nodes of the Cluster, as in the first argument of `new Cluster()`. */
   nodes: ClusterNode[];
   client?: never;
   url?: never;
@@ -103,8 +103,8 @@ export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> =
 };
 
 /**
- * Properties that the package fastify-plugin would set, for Fastify to decorate the instance on which the plugin is
- * registered, not a child of it. That package is not used, because an ES module cannot include its `require('path')`.
+ * Properties that the package fastify-plugin would set, so that Fastify decorates the instance that registers the
+ * plugin, not a child of it. That package is not used, because an ES module cannot include its `require('path')`.
  */
 Object.assign(fastifyCoalesce, {
   [Symbol.for('skip-override')]: true,

@@ -20,9 +20,9 @@ export interface Coalescer<Client = unknown> {
   /** The replies to reads that are kept in memory; undefined without the option `cache`. */
   readonly cache: ClientCache | undefined;
   /**
-   * Returns a view of the client: it has all commands of the client, and sends them on the same connection, with these
-   * options. With a `timeout` it is cheap enough to create one per request; a signal costs more, in Node itself. Called
-   * on a view, it adds the options to those of the view.
+   * Returns a view of the client: it has all the client's commands, and sends them on the same connection with these
+   * options. A view with a `timeout` is cheap enough to create per request; a signal costs more, in Node itself. Called
+   * on a view, it adds the options to the view's.
    *
    * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option or a wrong type.
    * @throws {RangeError} `COALESCE_ERR_OPTION` for a `timeout` out of range.
@@ -31,7 +31,7 @@ export interface Coalescer<Client = unknown> {
   /** Sends the pending commands now, instead of at the end of the turn. */
   flush(): void;
   /**
-   * Makes the client plain again, at any time. Commands that wait are sent, and commands in flight settle.
+   * Makes the client plain again, at any time. Waiting commands are sent, and commands in flight settle.
    * `coalesce(client)` coalesces it again, with the same options.
    */
   detach(): void;
@@ -42,7 +42,7 @@ export interface ClientCache {
   /** Drops all answers, and does not keep the replies to reads that are in flight. */
   clear(): void;
   /**
-   * What `prefetch` has learned: patterns of reads, without identities, and how often which others follow them.
+   * Patterns of reads that `prefetch` has learned, without identities, and how often others follow them.
    */
   patterns(): readonly LearnedPattern[];
 }
@@ -61,7 +61,7 @@ export interface LearnedFollower {
   readonly isPredicted: boolean;
 }
 
-/** The setting of a client, for a copy of it that speaks RESP3 or does not. */
+/** The setting of a client, for a copy that may or may not speak RESP3. */
 export function settingOf({ coalescer }: Partial<Coalesced>, resp3: boolean): ResolvedOptions | false | undefined {
   if (coalescer?.enabled === false) return false;
   return coalescer && withoutCacheUnless(resp3, coalescer.options);
@@ -75,7 +75,7 @@ export interface Coalesced {
 /** A client that `coalesce()` has returned, with `coalescer` on it and on its duplicates. */
 export type CoalescedClient<Client> = Duplicating<Client> & Client & Coalesced;
 
-/** The type of `duplicate()`, in front of the client's own: the first of several signatures that fits is taken. */
+/** The type of `duplicate()`, before the client's own, because TypeScript takes the first signature that fits. */
 type Duplicating<Client> = Client extends { duplicate(): infer Copy } ? DuplicatesInto<Copy> : unknown;
 
 interface DuplicatesInto<Copy> {

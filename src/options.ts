@@ -3,7 +3,7 @@ import type { Schedule, ScheduleFunction } from './util/schedule.js';
 
 export type { Schedule, ScheduleFunction };
 
-/** What `coalesce()` and the drop-in class take; every key is optional. */
+/** Options of `coalesce()` and the drop-in class; all are optional. */
 export interface CoalesceOptions {
   /**
    * When a batch is flushed; a later flush makes larger batches and longer latencies.
@@ -11,12 +11,12 @@ export interface CoalesceOptions {
    */
   schedule?: Schedule;
   /**
-   * Whether the event loop polls for replies for a short time before it sleeps: to wake a sleeping thread takes longer
-   * than a Redis on the same machine needs for a few commands. It polls after a turn of three or more commands, for 8
+   * Whether the event loop polls briefly for replies before it sleeps: waking a sleeping thread takes longer than a
+   * Redis on the same machine needs for a few commands. It polls after a turn of three or more commands, for 8
    * microseconds per command (20 over TLS), at most 100. It does not poll if the first reply takes longer than 0.12
-   * milliseconds (0.2 over TLS), if polls find no replies, or if the process is often preempted. Where it polls, turns
-   * of 32 or more commands are sent in parts of 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first
-   * part meanwhile.
+   * milliseconds (0.2 over TLS), if polls find no replies, or if the process is often preempted. If it polls, turns
+   * of 32 or more commands are sent in parts of 32, 64, 128 … (twice that with `fuseReads`), and Redis executes the
+   * first part meanwhile.
    * @default true
    */
   busyPoll?: boolean;
@@ -27,24 +27,24 @@ export interface CoalesceOptions {
    */
   maxBatchSize?: number;
   /**
-   * Bytes in one batch beyond 64 per command; the command that reaches this limit flushes at once, so that the server
+   * Bytes per batch, excluding 64 per command; the command that reaches the limit flushes at once, so that the server
    * reads large values while later ones are encoded. An integer, minimum 1, maximum 67108864 (64 MiB): Node cannot
    * write much more in one call.
    * @default 8000
    */
   maxBatchBytes?: number;
   /**
-   * Unanswered commands on the wire, per connection. The bytes of later commands wait in a backlog in the client, in
-   * order, until replies make room, so that a burst of a million commands does not fill the server's reply buffers. A
-   * transaction or explicit pipeline is never split; one larger than this limit goes alone. An integer, minimum 1.
+   * Unanswered commands on the wire, per connection. The bytes of later commands wait in order in a client-side backlog
+   * until replies make room, so that a burst of a million commands does not fill the server's reply buffers. A
+   * transaction or explicit pipeline is never split; one larger than this limit is sent alone. An integer, minimum 1.
    * @default 10000
    */
   maxInFlight?: number;
   /**
-   * Commands of a client, or of a Cluster's node, that may await their reply: on the wire, in the backlog, or before
-   * the next connection. A call beyond that is rejected at once with `COALESCE_ERR_PENDING`, and nothing of it is sent;
-   * a pipeline or transaction is rejected as a whole. Reads that are sent as one count as one. Commands that the client
-   * sends by itself, and `quit`, are never rejected. An integer, minimum 1.
+   * Commands of a client, or of a Cluster's node, that may await their reply: on the wire, in the backlog, or queued
+   * for the next connection. A call beyond that is rejected at once with `COALESCE_ERR_PENDING`, and none of it is
+   * sent; a pipeline or transaction is rejected as a whole. Reads sent as one command count as one. Commands that the
+   * client itself sends, and `quit`, are never rejected. An integer, minimum 1.
    * @default undefined, no limit
    */
   maxPending?: number | undefined;
@@ -62,23 +62,23 @@ export interface CoalesceOptions {
    */
   shareReads?: boolean;
   /**
-   * Whether adjacent `get`s are sent as one MGET, and adjacent `hget`s of one hash as one HMGET, at most 64 at a time:
-   * a read then takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another
-   * type gives `null` instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while
-   * keys are watched, in explicit pipelines, nor on a client with `cache`.
+   * Whether adjacent `get`s are sent as one MGET, and adjacent `hget`s of one hash as one HMGET, at most 64 at a time.
+   * A read then costs Redis less CPU. Each caller gets its own value. One difference: `get` of a key of another type
+   * returns `null` instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while keys
+   * are watched, in explicit pipelines, or on a client with `cache`.
    * @default false
    */
   fuseReads?: boolean;
   /**
-   * Whether replies to reads are kept in memory until Redis says that their key has changed. `true` takes the defaults
-   * of {@link CacheOptions}. Needs RESP3 (ioredis 6), Redis 7.0.9 or Valkey, and `fastPath`.
+   * Whether replies to reads are kept in memory until Redis reports a change of their key. `true` uses the defaults of
+   * {@link CacheOptions}. Needs RESP3 (ioredis 6), Redis 7.0.9 or Valkey, and `fastPath`.
    * @default false
    */
   cache?: boolean | CacheOptions;
   /**
    * Only for a Cluster: whether `mget`, `mset`, `del`, `unlink`, `exists` and `touch` may have keys of several slots.
-   * Such a call is sent as several commands, one per slot, and their replies are joined. It is not atomic: if one of
-   * them fails, the call fails with its error, and the others are executed.
+   * Such a call is sent as one command per slot, and the replies are joined. It is not atomic: if one command fails,
+   * the call fails with its error, but the others are executed.
    * @default false
    */
   splitKeys?: boolean;
@@ -111,7 +111,7 @@ export interface CacheOptions {
   maxBytes?: number;
   /**
    * What a script or function of this client (`EVAL`, `EVALSHA`, `FCALL`) may change: `anything`, so that no read is
-   * answered from memory until the script has run; or only the `keys` that it declares, as Redis demands and does not
+   * answered from memory until the script has run; or only the `keys` it declares, as Redis requires but does not
    * check.
    * @default 'anything'
    */
@@ -129,11 +129,11 @@ export type CorkOptions = {
   readonly [Name in 'schedule' | 'busyPoll' | 'maxBatchBytes']?: CoalesceOptions[Name] | undefined;
 };
 
-/** Options of calls, instead of the client's own; every key is optional. */
+/** Options of calls, which override the client's; every key is optional. */
 export interface CallOptions {
   /**
-   * Rejects the calls with the signal's reason at once when it is aborted. A call that was made before is executed
-   * nevertheless, unless it still waits for a connection.
+   * Rejects the calls at once with the signal's reason when it is aborted. A call made before that is still executed,
+   * unless it is waiting for a connection.
    * @default undefined
    */
   signal?: AbortSignal | undefined;
@@ -144,8 +144,7 @@ export interface CallOptions {
    */
   timeout?: number | undefined;
   /**
-   * Whether a read may be answered from memory, with the client's option `cache`. `false` asks Redis, and keeps its
-   * answer.
+   * Whether a read may be answered from the client's `cache`. `false` asks Redis, and caches its answer.
    * @default true
    */
   cache?: boolean | undefined;
@@ -160,7 +159,7 @@ export type ResolvedCacheOptions = Readonly<
 
 export type ResolvedCorkOptions = Readonly<Required<Pick<CoalesceOptions, keyof CorkOptions>>>;
 
-/** The options, each with its value; frozen. */
+/** All options with their values; frozen. */
 export type ResolvedOptions = Readonly<
   Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
 >;
@@ -210,7 +209,7 @@ export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): Re
   return resp3 || !options.cache ? options : { ...options, cache: false };
 }
 
-/** The host's options, including inherited ones, which it reads, too (`utils/defaults.js`, in ioredis 5 lodash's). */
+/** The host's options, including inherited ones, which it also reads (`utils/defaults.js`, in ioredis 5 lodash's). */
 export function withoutCoalesce<T extends object>(options: T): Omit<T, 'coalesce'> {
   const own: Record<string, unknown> = {};
   for (const key in options) if (key !== 'coalesce') own[key] = options[key];
@@ -324,13 +323,13 @@ const CALL_OPTIONS: Rules<CallOptions> = {
   cache: boolean(undefined),
 };
 
-/** Whether it has a signal's members. Not by class, which test environments replace. */
+/** Checks a signal's members, not its class, which test environments replace. */
 function isSignal(value: unknown): boolean {
   const { aborted, addEventListener, removeEventListener } = Object(value) as Partial<AbortSignal>;
   return isBoolean(aborted) && typeof addEventListener === 'function' && typeof removeEventListener === 'function';
 }
 
-/** Omits prefixes that begin with another one, which covers them, because Redis refuses these. */
+/** Omits prefixes that begin with another one, because Redis refuses overlapping ones. */
 function validPrefixes(value: unknown, name: string): readonly string[] {
   const expected = 'an array of one or more strings that are not empty';
   const prefixes = checked<string[]>(value, name, expected, Array.isArray(value) && value.length > 0);

@@ -8,11 +8,11 @@ import { processWide } from './util/process-wide.js';
 export type Labels = Readonly<Record<string, string | number>>;
 
 export interface CollectOptions {
-  /** prom-client's registry that the metrics go to. @default prom-client's global one */
+  /** The prom-client registry for the metrics. @default prom-client's global one */
   readonly register?: Registry<RegistryContentType>;
   /**
    * Labels that distinguish this client from others on the same registry, such as `{ client: 'sessions' }`. All clients
-   * of a registry have the same label names. @default none, which is enough for one client
+   * of a registry need the same label names. @default none, which is enough for one client
    */
   readonly labels?: Labels;
 }
@@ -34,8 +34,8 @@ const OPTIONS: Rules<CollectOptions> = {
  *
  * @param client - a coalesced `Redis` or `Cluster`; a Cluster's nodes count together.
  * @returns a function that removes the client from the registry, and the metrics too if it was the last client.
- * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not coalesced; `COALESCE_ERR_OPTION` for options that do
- *   not fit, or labels that other clients of the registry do not have or have already.
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not coalesced; `COALESCE_ERR_OPTION` for invalid options,
+ *   labels already in use, or label names that differ from those of other clients.
  */
 export function collectMetrics(client: Coalesced, options: CollectOptions = {}): () => void {
   const { register, labels } = resolve(options, 'options', OPTIONS, 'an object') as Required<CollectOptions>;
@@ -231,7 +231,7 @@ function metricsOf(clients: Collected['clients']): Collected['metrics'] {
   /** Takes one snapshot for all metrics of a scrape, which the registry reads before the next microtask. */
   const read = () => {
     if (readings === undefined) {
-      // Read anew, because detach() and coalesce() replace the coalescer, whose counters begin at zero.
+      // Read again, because detach() and coalesce() replace the coalescer, whose counters start at 0.
       readings = Array.from(clients, ([{ coalescer }, labels]) => [labels, coalescer.stats(), coalescer]);
       queueMicrotask(() => {
         readings = undefined;

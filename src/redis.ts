@@ -15,7 +15,7 @@ import {
 
 const IORedis = hostClass('Redis') as HostRedisClass;
 
-/** ioredis's options, and how to coalesce. */
+/** ioredis's options, plus `coalesce`. */
 export interface RedisOptions extends ioredis.RedisOptions {
   /** See {@link CoalesceOptions}; the defaults suit a web service. `false` leaves the client plain. */
   coalesce?: CoalesceSetting | undefined;
@@ -24,7 +24,7 @@ export interface RedisOptions extends ioredis.RedisOptions {
 /** Options of `scanStream()`, `hscanStream()` and the like. Host: ioredis 5 does not export the type. */
 export type ScanStreamOptions = NonNullable<Parameters<ioredis.Redis['scanStream']>[0]>;
 
-/** Options whose mapping is known at compile time. Options of a wider type give the type of the default mapping. */
+/** Options whose mapping is known at compile time. Options of a wider type get the default mapping's type. */
 type WithMapping<M extends ReplyMapping> = RedisOptions & { replyMapping: M };
 
 /** Creates a client of the same class, whose options override those of this one. */
@@ -37,8 +37,8 @@ const ORDINARY = { writable: true, configurable: true };
 type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
 
 /**
- * ioredis's `Redis`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
- * parameter follows the option `replyMapping`.
+ * ioredis's `Redis`, coalesced from the start: the same constructor, plus the option `coalesce`. The type parameter
+ * follows `replyMapping`, as in ioredis.
  *
  * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without
  * RESP3.
@@ -51,12 +51,12 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
   declare readonly coalescer: Coalescer<this>;
 
   /**
-   * Host: its `duplicate()` creates a client of its own class. Users who have changed the import line expect this
+   * Host: its `duplicate()` creates a client of its own class. Users who changed only the import line expect this
    * class. Defined below, because the host's signature differs among the supported versions.
    */
   declare duplicate: Duplicate<M> & HostRedis<M>['duplicate'];
 
-  /** Does what `new Redis(…)` does, for users who come from node-redis. */
+  /** The same as `new Redis(…)`, for users coming from node-redis. */
   declare static createClient: (...args: ConstructorParameters<typeof Redis>) => Redis;
 
   constructor(port: number, host: string, options: WithMapping<M>);
@@ -110,13 +110,13 @@ Object.defineProperty(Redis, 'defaultOptions', {
   get: () => Reflect.get(IORedis, 'defaultOptions') as unknown,
   set(this: unknown, value: unknown) {
     if (this === Redis) Reflect.set(IORedis, 'defaultOptions', value);
-    // A subclass gets a property of its own, which the host does not read.
+    // A subclass gets its own property, which the host does not read.
     else Reflect.defineProperty(this as object, 'defaultOptions', { value, ...ORDINARY, enumerable: true });
   },
   configurable: true,
 });
 
-/** Takes the key `coalesce` out of the options object, which the host would keep and copy. */
+/** Removes `coalesce` from the options object, because the host would keep and copy it. */
 function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions | false | undefined } {
   let options: CoalesceSetting | undefined;
   const hostArguments = args.map((arg) => {
@@ -129,8 +129,8 @@ function splitOptions(args: Arguments): { hostArguments: unknown[]; options: Res
 }
 
 /**
- * Takes the setting out of the client's own options. Host: these get `coalesce` from the query of a URL, as text, and
- * from `defaultOptions`.
+ * Removes the setting from the client's own options. Host: these get `coalesce` from a URL's query, as text, and from
+ * `defaultOptions`.
  *
  * @param given - the setting in the constructor's options; undefined if there is none.
  */

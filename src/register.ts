@@ -11,7 +11,7 @@ import { type ResolvedOptions, resolveSetting } from './options.js';
 
 /**
  * @param rest - loads the rest of this package at the first client, since most processes have none when they start.
- *   `tools/entries.mjs` passes it, by calls of require() that file tracers can follow.
+ *   `tools/entries.mjs` passes it, as require() calls that file tracers can follow.
  */
 export function register(rest: {
   attach(): typeof import('./attach/attach.js');

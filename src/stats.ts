@@ -4,12 +4,12 @@
  * - `schedule`: its schedule ran;
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
  * - `age`: on the cork, it was open for more than 0.1 ms when a command was added;
- * - `part`: a large turn leaves in parts, since Redis is near;
+ * - `part`: a large turn is sent in parts, as Redis is near;
  * - `script`: a script was added to a batch that was open for more than 40 µs;
  * - `capacity`: replies made room under `maxInFlight`;
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
- * - `idle`: the cork's first write of a turn, if something has come since the last;
+ * - `idle`: the cork's first write of a turn, if data arrived since the last write;
  * - `manual`: `coalescer.flush()` was called.
  */
 export type FlushReason = keyof typeof NO_FLUSHES;
@@ -34,13 +34,13 @@ const NO_FLUSHES = {
  * to the host as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; a temporary state;
- * - `downgraded`: the client decodes all replies of its connection: one could not be read here;
+ * - `downgraded`: the client decodes all replies, because one of them could not be read here;
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
  *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;
- * - `patched`: the method is not the host's own, or `sendCommand` of the client itself; or tracers are over
- *   `sendCommand`, and the call is a pipeline, has a callback or options, or the client has a cache;
- * - `traced`: the same for a subscriber of the channel `ioredis:command`, or `ioredis:batch` for transactions;
+ * - `patched`: the method, or the client's own `sendCommand`, is not the host's; or tracers wrap `sendCommand`, and
+ *   the call is a pipeline, has a callback or options, or the client has a cache;
+ * - `traced`: the same with a subscriber of the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or only the host can apply `keyPrefix`;
  * - `transformer`: an argument transformer threw, or only the host can apply it;
  * - `routing`: a Cluster's command whose first argument is not a key, whose slot is not known yet, or whose node is
@@ -62,7 +62,7 @@ const NO_FALLBACKS = {
   command: 0,
 };
 
-/** A snapshot of a client's counters since `coalesce()`; plain data, a copy. */
+/** A copy of a client's counters since `coalesce()`, as plain data. */
 export interface CoalescerStats {
   /**
    * - `fast`: commands take the fast path;
@@ -83,7 +83,7 @@ export interface CoalescerStats {
   readonly bytesWritten: number;
   /** Reads answered by the reply to an identical read (`shareReads`); they are not counted in `commands`. */
   readonly sharedReads: number;
-  /** Commands that left within an MGET or HMGET (`fuseReads`). */
+  /** Commands sent within an MGET or HMGET (`fuseReads`). */
   readonly fusedReads: number;
   /** Calls refused because of `maxPending`; a pipeline or transaction is one call. */
   readonly refusedCalls: number;
@@ -100,19 +100,19 @@ export interface CoalescerStats {
   readonly flushWaits: Readonly<Record<string, number>>;
   /** The sum of these waits, in milliseconds. */
   readonly flushWaitTotal: number;
-  /** Batches by what flushed them. */
+  /** Batches by flush reason. */
   readonly flushReasons: Readonly<Record<FlushReason, number>>;
-  /** Turns of the event loop after which it looked for the replies instead of waiting (`busyPoll`). */
+  /** Turns of the event loop after which it polled for replies instead of waiting (`busyPoll`). */
   readonly polledTurns: number;
   /** Of these, the ones for which a reply came in that time. */
   readonly polledTurnsAnswered: number;
   /** Commands that could take the fast path and were left to the host, by reason. */
   readonly fallbacks: Readonly<Record<FallbackReason, number>>;
-  /** Replies by who decoded them: this package (`fast`) or the host (`fallback`). */
+  /** Replies by decoder: this package (`fast`) or the host (`fallback`). */
   readonly replies: { readonly fast: number; readonly fallback: number };
   /** Only with the option `cache`. */
   readonly cache?: CacheStats;
-  /** The package and its version, if the client has the cork because they are not known. */
+  /** The package and its version, if the client is corked because they are unknown. */
   readonly unknownClient?: string;
 }
 
@@ -125,8 +125,8 @@ export interface CacheStats extends CacheUse {
   /** Reads that could have been answered from memory, and were sent. */
   readonly misses: number;
   /**
-   * Of these, the ones whose answer was in memory and could not be used yet: a script, an unknown command or one that
-   * may show any key is on its way, a message has just come, or another read of the key is on its way.
+   * Of these, the ones whose answer was in memory but could not be used yet: a script, an unknown command, one that may
+   * show any key, or another read of the key is in flight, or a message has just arrived.
    */
   readonly held: number;
   /** Answers removed because their key, or all keys, have changed. */
@@ -138,7 +138,7 @@ export interface CacheStats extends CacheUse {
   readonly predictionsUsed: number;
 }
 
-/** The size of the caches of a client's connections now. */
+/** Current size of the caches of a client's connections. */
 export interface CacheUse {
   /** Answers kept. */
   readonly entries: number;

@@ -41,10 +41,10 @@ export interface SharedByNodes {
 /** The attachment of a client or Cluster, stored under `MARK`: its handle, and the target of its methods' calls. */
 export abstract class Attachment<Client extends HasOptions = HasOptions> implements Coalescer {
   readonly counters: Stats;
-  /** One per Cluster, because a Cluster replaces a node that has lost its connection by a new one. */
+  /** One per Cluster, because a Cluster replaces a node that lost its connection with a new one. */
   readonly inFlightBound: InFlightBound;
   readonly commandClass: HostCommandClass;
-  /** The host function that the last comparison has found replaced, such as `command.toWritable`. */
+  /** The host function that the last comparison found replaced, such as `command.toWritable`. */
   #replaced: string | undefined;
   /** One per client or Cluster, so that a new connection keeps what was learned. */
   readonly predictor: Predictor | undefined;
@@ -64,7 +64,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     readonly options: ResolvedOptions,
     readonly copy: HostCopy,
     patience: number,
-    /** The Cluster whose node the client is. */
+    /** The Cluster, if the client is a node. */
     readonly cluster?: SharedByNodes,
   ) {
     this.counters = cluster?.counters ?? new Stats();
@@ -196,7 +196,7 @@ export function markProvisional(client: object): void {
   provisional.add(client);
 }
 
-/** Makes a client that `register` has coalesced plain again, since its code gives options itself; false for others. */
+/** Detaches a client that `register` has coalesced, because its code gives its own options; false for others. */
 export function releaseProvisional(client: object): boolean {
   if (!provisional.delete(client)) return false;
   coalescerOf(client)?.detach();
@@ -206,7 +206,7 @@ export function releaseProvisional(client: object): boolean {
 // ---- Clients that stay plain ----
 
 /**
- * Gives a plain client a handle, unless it has one. So code that uses the handle still works, and can see that the
+ * Gives a plain client a handle, unless it has one. Code that uses the handle still works, and can see that the
  * client is not coalesced.
  */
 export function addIdleHandle(client: object, options: ResolvedOptions): void {

@@ -27,7 +27,7 @@ import { ReadFeatures } from './read-features.js';
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
 
-/** Coalesces the copy of a client with these options that the host's `duplicate(...args)` has made. */
+/** Coalesces the copy, made by the host's `duplicate(...args)`, of a client with these options. */
 export function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
   // `monitor()` creates its client by `duplicate()`.
   const { monitor, coalesce } = (args[0] ?? {}) as {
@@ -46,7 +46,7 @@ export function coalesceCopy(copy: object, args: readonly unknown[], options: Re
   else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), chosen), selected);
 }
 
-/** What `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
+/** Attached to a client by `coalesce()`: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
   connection: Connection | undefined;
   /** The cork, while the stream's `data` listener cannot be identified. */

@@ -17,9 +17,9 @@ import { ClientAttachment } from './client-attachment.js';
 import { corkObserver, selectMode } from './cork-attachment.js';
 
 /**
- * What `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a client; all share
- * their counters. The Cluster's own methods compute the slot and add a fast command directly to its node's batch. If it
- * fails there, the Cluster redirects this one command: `Entry#reject` calls the `redirect` of its context
+ * Attached to a Cluster by `coalesce()`. Each of its nodes, present and future, is coalesced like a client; they share
+ * the counters. The Cluster's own methods compute the slot and add a fast command directly to its node's batch. If the
+ * command fails there, the Cluster redirects it: `Entry#reject` calls the `redirect` of its context
  * (`Outgoing#contextIn`), which calls `ClusterRouting#redirect`.
  */
 export class ClusterAttachment extends Attachment<HostCluster> implements CallTarget, SharedByNodes {

@@ -35,7 +35,7 @@ const HELP = '(docs/compatibility.md)';
 export function selectMode(client: HasOptions, options: ResolvedOptions): HostCopy | CorkReason {
   if (!options.fastPath) return { why: 'the option fastPath is false' };
   if (environment === 'cork') return corked(`${VARIABLE} is cork`, options);
-  // For example in a test file of Jest, whose classes differ from ours, including Error and those of replies.
+  // For example, in a Jest test file, whose classes differ from ours, including Error and those of replies.
   if (!(client instanceof Object)) return { ...corked('it is from another realm', options), unknown: OTHER_REALM };
   const copy = copyOf(client);
   if ('unknown' in copy) {

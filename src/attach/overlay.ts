@@ -162,7 +162,7 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
 }
 
 /**
- * Replaces the methods of this name, with and without `Buffer`, that the host has defined on the client itself by fast
+ * Replaces the methods of this name, with and without `Buffer`, that the host defined on the client itself, with fast
  * ones, which are own properties, too. Methods defined by users are kept.
  */
 function replaceDefined(client: object, name: string): void {

@@ -12,7 +12,7 @@ export interface Reportable {
   readonly client: HasOptions & { readonly status?: string };
   readonly counters: Stats;
   readonly enabled: boolean;
-  /** Called by `detach()` of a corked client: what a report has put on the client goes. */
+  /** Called by `detach()` of a corked client, to undo a report's changes to the client. */
   onDetached?: () => void;
   /** Why it is corked. */
   readonly reason?: { readonly why: string };
@@ -68,7 +68,7 @@ function listen(): void {
   for (const name of ['SIGTERM', 'SIGINT'] as const) if (process.listenerCount(name) === 0) printAtSignal(name);
 }
 
-/** Prints before the signal ends the process. Does nothing once the program has a listener of its own. */
+/** Prints before the signal ends the process. Does nothing once the program has its own listener. */
 function printAtSignal(name: 'SIGTERM' | 'SIGINT'): void {
   const unlisten = () => {
     process.off(name, end);

@@ -34,7 +34,7 @@ const CURES: Partial<Record<FallbackReason, string>> = {
  * can remove.
  */
 export class SlowPathWarning {
-  /** The time since when a client has sent no fast command, and how many it had sent before. */
+  /** Since when a client has sent no fast command, and how many it had sent before. */
   readonly #spells = new WeakMap<Stats, { readonly fastCommands: number; readonly sinceMs: number }>();
   #warned = false;
 

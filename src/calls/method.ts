@@ -4,7 +4,7 @@ import { Fallback } from '../host/arguments.js';
 import type { AnyFunction } from '../host/types.js';
 import { callHost, countFallback } from './call-host.js';
 
-/** The definition of a method of ours. A view makes the same calls by it, with other options (`view.ts`). */
+/** The definition of a method of ours. A view uses it for the same calls with other options (`view.ts`). */
 export interface MethodSpec {
   readonly methodName: string;
   /** The object with the host's method of this name. */

@@ -78,8 +78,8 @@ export class PendingBound implements Admission {
     if (name === 'exec' || name === 'discard') this.#multi = undefined;
     if (name !== 'multi' || isRejected(command)) return;
     this.#multi = command;
-    // Once MULTI is answered, `connection` has the transaction. Not by its promise: a derived one might be rejected
-    // without a handler.
+    // Once MULTI is answered, `connection` has the transaction. Its promise is not used, because a derived one might
+    // reject unhandled.
     for (const settler of ['resolve', 'reject'] as const) {
       const settle = command[settler];
       command[settler] = (outcome: never) => {

@@ -110,7 +110,7 @@ export class ScriptSender extends Sender {
     return super.encodableOf(args) ?? super.encodableOf(args.map(toPlain));
   }
 
-  /** Ordering: like the host's, callers settle one step after the command. Tracers follow the same promise. */
+  /** Ordering: as in the host, callers settle one step after the command. Tracers follow the same promise. */
   protected override chained(client: object, args: readonly unknown[], call: CallOptions | undefined) {
     return (promise: Promise<unknown>) =>
       promise.catch((error: unknown) => {

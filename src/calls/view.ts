@@ -101,7 +101,7 @@ function callHostMethod(
   const callback = args.length > leading ? args.at(-1) : undefined;
   let result: unknown;
   if (typeof callback === 'function') {
-    // The promise below calls it, since the caller's signal may settle that. The host calls it if a stub returned none.
+    // The promise below calls it, since a signal may settle that promise. If a stub returned none, the host calls it.
     args[args.length - 1] = (...outcome: unknown[]) => {
       if (!(result instanceof Promise)) callback(...outcome);
     };

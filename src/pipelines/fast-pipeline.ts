@@ -97,7 +97,7 @@ function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
   return Fast;
 }
 
-/** Makes a pipeline a transaction, as the host does, by own `exec()` and `execBuffer()`. */
+/** Makes a pipeline a transaction like the host, by adding `exec()` and `execBuffer()`. */
 function makeTransaction(pipeline: FastPipeline, host: PipelineMethods, multi: AnyFunction): void {
   pipeline[RECORDING].isTransaction = true;
   pipeline.exec = function exec(this: unknown, ...args) {

@@ -104,7 +104,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
     }
   }
 
-  /** A promise that settles at the time when that of a host command would. */
+  /** A promise that settles when that of a host command would. */
   settled(value: unknown): Promise<unknown> {
     const promise = Promise.resolve(value);
     return this.context.settlesInFinally ? promise.finally(noop) : promise;

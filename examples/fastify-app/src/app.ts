@@ -12,12 +12,12 @@ import { shopRoutes } from './routes/shop.js';
 
 export interface AppOptions {
   redisUrl: string;
-  /** What `app.redis` is. @default 'coalesced' */
+  /** Kind of `app.redis`. @default 'coalesced' */
   client?: ClientKind;
   logger?: NonNullable<FastifyServerOptions['logger']>;
-  /** What every key of the shop begins with. @default 'shop:' */
+  /** The prefix of every key of the shop. @default 'shop:' */
   prefix?: string;
-  /** How many products there are. @default 1000 */
+  /** Number of products. @default 1000 */
   products?: number;
   /** Requests per client and minute. @default 600 */
   rateLimit?: number;
@@ -27,7 +27,7 @@ export interface AppOptions {
   livePage?: boolean;
 }
 
-/** Resolves when `app.redis` is connected; a Redis that is not there makes it reject once Fastify's timeout is over. */
+/** Resolves when `app.redis` is connected; if Redis is not there, rejects after Fastify's timeout. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const app = Fastify({ logger: options.logger ?? false });
   try {
@@ -46,7 +46,7 @@ async function addParts(app: FastifyInstance, options: AppOptions): Promise<void
   handleErrors(app);
 
   app.register(healthRoutes, { metrics });
-  // Fastify takes `prefix` for the routes' own.
+  // Fastify would apply `prefix` to the URLs.
   const keyPrefix = prefix;
   app.register(readingRoutes, { keyPrefix, products });
   app.register(shopRoutes, {

@@ -8,7 +8,7 @@ export interface CartLine {
   quantity: number;
 }
 
-/** A session's cart: one hash from product to quantity, which lives as long as the session may. */
+/** A session's cart: one hash from product to quantity, with the lifetime of the session. */
 export class Carts {
   readonly #redis: Redis;
   readonly #prefix: string;
@@ -41,7 +41,7 @@ export class Carts {
     await this.#redis.hdel(this.#key(sessionId), productId);
   }
 
-  /** Empties the cart and counts what was in it as sold, both or neither. */
+  /** Empties the cart and counts its contents as sold, both or neither. */
   async checkOut(sessionId: string, salesKey: string): Promise<number> {
     const quantities = Object.entries(await this.#redis.hgetall(this.#key(sessionId)));
     const transaction = this.#redis.multi();

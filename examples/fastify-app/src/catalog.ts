@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { type Detail, HASHES, keyOf, ProductNotFound, type ProductPage } from './product.js';
 
-/** Reads product pages from Redis: the same eight HGETs, written in the three ways that one meets in services. */
+/** Reads product pages from Redis: the same eight HGETs, written in the three ways that services use. */
 export class Catalog {
   readonly #redis: Redis;
   readonly #prefix: string;

@@ -6,13 +6,13 @@ export const DEFAULT_PRODUCTS = 1000;
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 export interface Config {
-  /** Without it a server of our own is started, where that is possible. */
+  /** Without it, a server of our own is started, if that is possible. */
   redisUrl: string | undefined;
   host: string;
   port: number;
   client: ClientKind;
   logLevel: string;
-  /** What every key of the shop begins with. */
+  /** The prefix of every key of the shop. */
   prefix: string;
   products: number;
   /** Requests per client and minute. */
@@ -23,7 +23,7 @@ export interface Config {
   livePage: boolean;
 }
 
-/** Reads the environment; throws an error that names the variable, what was expected and what came. */
+/** Reads the environment; its errors name the variable, what was expected and what was given. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   return {
     redisUrl: env.REDIS_URL ? redisUrl(env.REDIS_URL) : undefined,

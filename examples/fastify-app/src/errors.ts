@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { FastifyError, FastifyInstance } from 'fastify';
 
-/** An error that is the caller's, with the status to answer with. */
+/** An error caused by the caller, with the response status. */
 export class RequestError extends Error {
   readonly statusCode: number;
 
@@ -12,7 +12,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Of every error's answer, for the routes' schemas. */
+/** The answer to an error, for the routes' schemas. */
 export const FAILURE_SCHEMA = {
   type: 'object',
   properties: { statusCode: { type: 'integer' }, error: { type: 'string' }, message: { type: 'string' } },
@@ -24,13 +24,13 @@ export function handleErrors(app: FastifyInstance): void {
     if (statusCode >= 500) {
       request.log.error({ err: error }, 'request failed');
     }
-    // What went wrong inside is for the log, not for the caller.
+    // Internal errors are for the log, not for the caller.
     const message = statusCode < 500 ? error.message : 'the shop cannot answer this right now';
     return reply.code(statusCode).send({ statusCode, error: STATUS_CODES[statusCode] ?? 'Error', message });
   });
 }
 
-/** Redis being away is not a fault of this service: say 503, so that a load balancer tries elsewhere. */
+/** If Redis is down, this service is not at fault: 503 makes a load balancer try elsewhere. */
 function statusOf(error: FastifyError, redisStatus: string): number {
   if (error.statusCode !== undefined) {
     return error.statusCode;

@@ -8,7 +8,7 @@ export interface BestSeller {
   sold: number;
 }
 
-/** The best-selling products: a sorted set that checking out counts up. */
+/** The best-selling products: a sorted set that checkouts increment. */
 export class Leaderboard {
   readonly key: string;
   readonly #redis: Redis;

@@ -23,7 +23,7 @@ async function serve(config: RunConfig, own?: OwnRedis): Promise<void> {
   const seeded = await seedBeforeStart(config);
   const app = await buildApp({ ...config, logger: { level: config.logLevel } });
   app.redis.on('error', (error: Error) => app.log.error({ err: error }, 'Redis connection'));
-  // It may be another server that comes back, and an empty one.
+  // The server that comes back may be another, empty one.
   app.redis.on('ready', () => {
     seedIfMissing(app.redis, config).then(
       (again) => again && app.log.info(`Redis came back empty: ${seededText(config)}`),
@@ -69,7 +69,7 @@ async function serve(config: RunConfig, own?: OwnRedis): Promise<void> {
   app.log.info(`Redis client: ${config.client}`);
 }
 
-/** Also finds out whether Redis is there at all: one clear error, and at once. */
+/** Also checks that Redis is there: if not, one clear error, at once. */
 async function seedBeforeStart(config: RunConfig): Promise<boolean> {
   const redis = await connectRedis(config.redisUrl, settingOf(config.client, config.prefix));
   try {

@@ -6,11 +6,11 @@ import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 export interface Metrics {
   registry: Registry;
   requestSeconds: Histogram<'method' | 'route' | 'status'>;
-  /** Adds what a client counts, under its name; a plain client counts nothing. */
+  /** Adds a client's counters, under its name; a plain client has none. */
   collect(client: string, redis: Redis): void;
 }
 
-/** A registry per application, so that two in one process do not meet; `redis` is the shop's own client. */
+/** A registry per application, so that two in one process do not clash; `redis` is the shop's client. */
 export function createMetrics(redis: Redis): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 
-/** What we need of the repository's own tool; the example itself depends on nothing but packages. */
+/** What we need from the repository's own tool; the example itself depends only on packages. */
 interface Tool {
   startRedis(): Promise<OwnRedis>;
 }
@@ -12,7 +12,7 @@ export interface OwnRedis {
   stop(): Promise<void>;
 }
 
-/** For those who have just cloned the repository: a server of our own, that ends with this process. */
+/** For users who have just cloned the repository: a server of our own that ends with this process. */
 export async function startOwnRedis(): Promise<OwnRedis> {
   const tool = new URL('../../../tools/redis-server.ts', import.meta.url);
   if (!existsSync(tool)) {

@@ -31,7 +31,7 @@ export function keyOf(prefix: string, detail: Detail, id: string): string {
   return `${prefix}${HASHES[detail].hash}:${id}`;
 }
 
-/** What the keys of products begin with: read by every page, seldom written. */
+/** Prefixes of the products' keys: read by every page, seldom written. */
 export function productPrefixes(prefix: string): string[] {
   return Object.values(HASHES).map(({ hash }) => `${prefix}${hash}:`);
 }
@@ -49,7 +49,7 @@ const SELLERS = ['North Works', 'Harbour & Sons', 'Field Supply', 'Old Mill', 'Q
 const CATEGORIES = ['home/kitchen', 'home/garden', 'outdoor/camping', 'office/desk', 'sports/cycling'];
 const NOUNS = ['Kettle', 'Lantern', 'Stool', 'Notebook', 'Pannier', 'Trowel', 'Flask'];
 
-/** The same product for the same number, every time: what the seed writes and what the route without Redis serves. */
+/** Always the same product for the same number: the seed writes it, and the route without Redis serves it. */
 function sampleProduct(number: number): ProductPage {
   const pick = (list: readonly string[]): string => list[number % list.length] ?? '';
   return {

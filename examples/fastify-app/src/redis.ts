@@ -2,18 +2,18 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { type CoalesceSetting, coalesce } from 'ioredis-coalesce';
 import { productPrefixes } from './product.js';
 
-/** Of every client of the service. */
+/** Options for every client. */
 export const CLIENT_OPTIONS = {
-  // While Redis is away, a caller of this service would rather have a 503 soon than wait for twenty reconnects.
+  // While Redis is down, a caller of this service prefers an early 503 to a wait for twenty reconnects.
   maxRetriesPerRequest: 1,
   retryStrategy: (attempt: number) => Math.min(attempt * 50, 1000),
 } satisfies RedisOptions;
 
-/** What the shop's client is: the routes neither know nor care. */
+/** Kinds of client; the routes do not depend on which it is. */
 export const CLIENT_KINDS = ['coalesced', 'cached', 'prefetch', 'plain', 'auto-pipelining'] as const;
 export type ClientKind = (typeof CLIENT_KINDS)[number];
 
-/** How a client of the kind coalesces; `prefix` is what every key of the shop begins with. */
+/** How a client of this kind coalesces; every key of the shop begins with `prefix`. */
 export function settingOf(kind: ClientKind, prefix: string): CoalesceSetting {
   const prefixes = productPrefixes(prefix);
   if (kind === 'cached') return { cache: { prefixes } };
@@ -21,7 +21,7 @@ export function settingOf(kind: ClientKind, prefix: string): CoalesceSetting {
   return kind === 'coalesced';
 }
 
-/** A connected client for a task of its own, outside Fastify; one clear error if Redis is not there. */
+/** A connected client for a separate task, outside Fastify; one clear error if Redis is not there. */
 export async function connectRedis(redisUrl: string, setting: CoalesceSetting): Promise<Redis> {
   const client = new Redis(redisUrl, { ...CLIENT_OPTIONS, lazyConnect: true });
   const redis = setting === false ? client : coalesce(client, setting);

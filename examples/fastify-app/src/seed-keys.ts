@@ -1,4 +1,4 @@
-/** `npm run seed`: writes the products to the Redis at REDIS_URL; `npm run seed -- --remove` takes them away. */
+/** `npm run seed`: writes the products to the Redis at REDIS_URL; `npm run seed -- --remove` removes them. */
 import { readConfig } from './config.js';
 import { closeRedis, connectRedis, settingOf } from './redis.js';
 import { removeSeed, seed, seedKeys } from './seed.js';

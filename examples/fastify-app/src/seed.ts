@@ -14,7 +14,7 @@ export function seedKeys({ prefix, products }: Pick<SeedOptions, 'prefix' | 'pro
   return sampleProducts(products).flatMap(({ id }) => DETAILS.map((detail) => keyOf(prefix, detail, id)));
 }
 
-/** Writes the products' hashes. No pipeline: a coalesced client makes one of it all the same. */
+/** Writes the products' hashes. No pipeline: a coalesced client batches the writes anyway. */
 export async function seed(redis: Redis, { prefix, products, expireAfter }: SeedOptions): Promise<void> {
   const writes: Promise<unknown>[] = [];
   for (const product of sampleProducts(products)) {
@@ -29,7 +29,7 @@ export async function seed(redis: Redis, { prefix, products, expireAfter }: Seed
   await Promise.all(writes);
 }
 
-/** Only if the last product is missing, so that a service may ask for it at every start. */
+/** Seeds only if the last product is missing; a service may call this at every start. */
 export async function seedIfMissing(redis: Redis, options: SeedOptions): Promise<boolean> {
   const missing = (await redis.exists(keyOf(options.prefix, 'promo', String(options.products)))) === 0;
   if (missing) {

@@ -27,7 +27,7 @@ export interface Cascade {
   callers: number;
   rounds: number;
   bursts: Record<Sender, Burst>;
-  /** What the server spends on one of the GETs; `fused` is coalesced, with `fuseReads`. */
+  /** The server's CPU time for one of the GETs; `fused` is coalesced, with `fuseReads`. */
   redisCpuUs: Record<Sender | 'fused', number>;
 }
 
@@ -38,7 +38,7 @@ export interface CascadeOptions {
   prefix: string;
 }
 
-/** 200 GETs in one turn of the event loop, on each client in turn, again and again; of each the median burst. */
+/** 200 GETs in one turn of the event loop, on each client in turn, many times; returns the median bursts. */
 export async function measureCascade({ subjects, fused, observer, prefix }: CascadeOptions): Promise<Cascade> {
   const own = `${prefix}cascade:${randomBytes(4).toString('hex')}:`;
   const keys = Array.from({ length: CALLERS }, (_, index) => `${own}${index}`);

@@ -1,6 +1,6 @@
 /**
- * The process of the delaying proxy: passes on what comes, each way half a round trip later. Timers are a millisecond
- * coarse, so it looks at the clock turn by turn while something waits; that would be load in the service's own loop.
+ * The process of the delaying proxy: forwards data, each way half a round trip later. Timers are accurate only to a
+ * millisecond, so it checks the clock every turn while data waits, which would load the service's own loop.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

@@ -2,16 +2,16 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** What the process of the proxy is asked for, and how it answers. */
+/** The request to the proxy process, and its answer. */
 export interface DistanceRequest {
   redisUrl: string;
   roundTripMs: number;
 }
 export type DistanceMessage = { port: number } | { error: string };
 
-/** A Redis further away than it is: a proxy on loopback that delays, in a process of its own. */
+/** A Redis made more distant by a delaying proxy on loopback, in its own process. */
 export class Distance {
-  /** What clients connect to. */
+  /** The URL for clients. */
   readonly url: string;
   readonly #process: ChildProcess;
 
@@ -51,7 +51,7 @@ async function ended(process: ChildProcess): Promise<never> {
   throw new Error(`the proxy's process ended (${signal ?? `exit code ${code}`})`);
 }
 
-/** User, password and database stay; the proxy speaks TLS with the server, where that is asked for. */
+/** Keeps user, password and database; the proxy speaks TLS with the server, if that is required. */
 function urlAt(port: number, redisUrl: string): string {
   const url = new URL(redisUrl);
   url.protocol = 'redis:';

@@ -15,12 +15,12 @@ export class Feed {
     page.on('close', () => this.#pages.delete(page));
   }
 
-  /** An event that is over once it is told. */
+  /** An event for pages that are open now. */
   tell(event: string, data: object): void {
     this.#write(textOf(event, data));
   }
 
-  /** An event that holds until the next of its name. */
+  /** A state, valid until the next of its name. */
   set(event: string, data: object): void {
     const text = textOf(event, data);
     this.#latest.set(event, text);

@@ -22,14 +22,14 @@ export interface LaboratoryOptions {
   cached: Redis & Coalesced;
   /** Coalesced, with `fuseReads`; only the cascade has it. */
   fused: Redis;
-  /** One connection more: to ask the server for its CPU time and version. */
+  /** Another connection: to ask the server for its CPU time and version. */
   observer: Redis;
   redisUrl: string;
-  /** What every key begins with. */
+  /** The prefix of every key. */
   prefix: string;
 }
 
-/** The clients, what is measured on them, one thing at a time, and the pages that watch. */
+/** The clients, their measurements, one at a time, and the pages that watch. */
 export class Laboratory {
   readonly feed = new Feed();
   readonly subjects: Record<Variant, Subject>;
@@ -44,7 +44,7 @@ export class Laboratory {
   #hasFailedRun = false;
   readonly #closing = new AbortController();
 
-  /** All clients are connected; they are closed by who made them. */
+  /** All clients are connected; their creator closes them. */
   static async open(options: LaboratoryOptions): Promise<Laboratory> {
     return new Laboratory(options, await readServerVersion(options.observer));
   }
@@ -62,7 +62,7 @@ export class Laboratory {
     this.#address = addressOf(redisUrl);
     this.#prefix = prefix;
     this.#version = version;
-    // First of all: how to draw what the other events tell.
+    // First: how to draw the data of the other events.
     this.feed.set('setting', {
       latencyEdgesMs: latencyEdgesMs(),
       node: process.version,
@@ -72,7 +72,7 @@ export class Laboratory {
     this.#watch();
   }
 
-  /** Answers at once; what comes of it is told to the feed. Throws if something else is under way. */
+  /** Returns at once; the feed gets the results. Throws if something else is under way. */
   startRun(settings: RunSettings, origin: string): void {
     this.#begin('a load run');
     const run = new LoadRun({
@@ -134,7 +134,7 @@ export class Laboratory {
     }
   }
 
-  /** Ends what is under way, and lets the pages go. */
+  /** Ends what is under way, and closes the feed. */
   stop(): void {
     this.stopRun();
     this.#closing.abort(new RequestError(503, 'the service is closing'));
@@ -151,7 +151,7 @@ export class Laboratory {
     this.#busyWith = what;
   }
 
-  /** Tells the pages whether Redis is there, whenever that changes. */
+  /** Shows the pages whether Redis is there, whenever that changes. */
   #watch(): void {
     let told: boolean | undefined;
     const tell = (): void => {
@@ -159,7 +159,7 @@ export class Laboratory {
       if (up !== told) {
         told = up;
         this.feed.set('redis', { up, address: this.#address, version: this.#version });
-        // A failed run's figures are from a time when Redis was going away: they are not worth keeping.
+        // A failed run's figures are from a time when Redis was going down: they are not worth keeping.
         if (up && this.#hasFailedRun) {
           this.#showNoRun();
         }
@@ -171,11 +171,11 @@ export class Laboratory {
     for (const redis of this.#clients()) {
       redis.on('ready', tell);
       redis.on('close', tell);
-      // What it means is told on `close`; without a listener ioredis would print each attempt.
+      // `close` is reported instead; without a listener, ioredis would print each attempt.
       redis.on('error', () => {});
     }
     this.#observer.on('ready', () => {
-      // It may be another server that came back.
+      // Another server may have come back.
       readServerVersion(this.#observer).then(
         (version) => {
           this.#version = version;

@@ -7,7 +7,7 @@ import { type Subject, type Usage, usageSince, VARIANTS, type Variant } from './
 
 const SAMPLE_MS = 250;
 const WARM_UP_SECONDS = 1;
-// Between two phases: the sockets of the one are closed before the other begins.
+// Between two phases: one's sockets are closed before the other begins.
 const PAUSE_MS = 150;
 const PATHS = 20;
 
@@ -15,7 +15,7 @@ export interface RunSettings {
   connections: number;
   /** Redis commands per request. */
   commands: number;
-  /** Of load on each of the clients. */
+  /** How long each client is loaded. */
   seconds: number;
 }
 
@@ -29,7 +29,7 @@ export interface RunPoint {
   redisCpuUsPerCommand: number;
 }
 
-/** A point, and the two distributions as they stand. */
+/** A point, and the two distributions so far. */
 export interface RunSample extends RunPoint {
   latencies: number[];
   commandsBySize: Record<number, number>;
@@ -50,7 +50,7 @@ export interface RunFigures {
 export interface RunResult {
   settings: RunSettings;
   figures: Record<Variant, RunFigures>;
-  /** For pages that were not there to see them. */
+  /** For pages that were opened later. */
   points: RunPoint[];
 }
 
@@ -65,7 +65,7 @@ export interface RunEvents {
   sample(sample: RunSample): void;
 }
 
-/** A while of load on one client. */
+/** A period of load on a client. */
 interface Phase {
   variant: Variant;
   label: string;
@@ -144,7 +144,7 @@ export class LoadRun {
       const since = difference(previous, now);
       previous = now;
       add(totals, since);
-      // A moment in which nothing was answered, or read after the load had ended, is no point.
+      // A sample without answers, or read after the load had ended, is not a point.
       if (timed && load && load.requests > 0 && since.usage.commands > 0) {
         this.#report(variant, secondsBefore + load.seconds, load, since, totals);
       }
@@ -164,7 +164,7 @@ export class LoadRun {
       },
       (load) => {
         progress(load.seconds);
-        // One after the other, whatever the server takes to answer; the run's own failure is the one that is told.
+        // One after the other, however slowly the server answers; only the run's own failure is reported.
         sampling = sampling.then(() => sample(load)).catch(() => {});
       },
     );
@@ -189,7 +189,7 @@ export class LoadRun {
   }
 }
 
-/** After the warm-up a second of each in turn; which goes first alternates too. */
+/** After the warm-up, a second of each in turn, in alternating order. */
 function phasesOf({ seconds }: RunSettings): Phase[] {
   const warmUps = VARIANTS.map(
     (variant): Phase => ({ variant, label: 'warming up', seconds: WARM_UP_SECONDS, timed: false }),
@@ -204,7 +204,7 @@ interface Reading {
   redisCpuUs: number;
 }
 
-/** What the phases of one client come to. */
+/** The sums over one client's phases. */
 interface Totals extends Reading {
   seconds: number;
   serviceCpuUs: number;

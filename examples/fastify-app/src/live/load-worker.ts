@@ -1,4 +1,4 @@
-/** The process that makes the load, so that it takes nothing from the service's event loop; asked over IPC. */
+/** The process that makes the load, to keep it out of the service's event loop; controlled over IPC. */
 import { type LoadRequest, type LoadResult, type LoadSample, LoadTotals, runLoad } from './load.js';
 
 /** Loads of one series are added up. */

@@ -4,7 +4,7 @@ import { build as buildHistogram } from 'hdr-histogram-js';
 // Autocannon's own histogram rounds to whole milliseconds.
 const MAX_LATENCY_US = 60_000_000;
 const END_CHECK_MS = 20;
-// A machine may sleep for a while: that is a long answer, not an error.
+// A machine may sleep for a while: that is a slow answer, not an error.
 const TIMEOUT_SECONDS = 60;
 
 const EDGES_PER_DECADE = 12;
@@ -20,7 +20,7 @@ export interface LoadRequest {
   sampleMs?: number;
 }
 
-/** What happened since the sample before. */
+/** Since the previous sample. */
 export interface LoadSample {
   /** Since the start of the load. */
   seconds: number;
@@ -48,7 +48,7 @@ export function latencyEdgesMs(): number[] {
   );
 }
 
-/** What several loads come to together. */
+/** Combined figures of several loads. */
 export class LoadTotals {
   readonly latencies = new Array<number>(EDGES_PER_DECADE * DECADES).fill(0);
   readonly #histogram = newHistogram();

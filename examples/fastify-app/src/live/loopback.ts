@@ -11,7 +11,7 @@ export function assertLocal(request: FastifyRequest): void {
   }
 }
 
-/** Where the load finds this service without leaving the machine. */
+/** The service's origin on this machine, for the load. */
 export function originOf(app: FastifyInstance): string {
   const address = app.server.address();
   if (address === null || typeof address === 'string') {

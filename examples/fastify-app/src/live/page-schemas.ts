@@ -19,7 +19,7 @@ export const RUN = {
 } as const;
 
 export const LOAD = {
-  // Thousands of lines a second would be what is measured.
+  // Thousands of lines a second would skew the figures.
   logLevel: 'error',
   schema: {
     params: {

@@ -90,7 +90,7 @@ export async function livePage(
     laboratory.feed.add(reply.raw);
   });
 
-  // What the load asks for: as many HGETs as it says, all at once, of whichever client it names.
+  // The load requests this: the given number of HGETs, all at once, on the given client.
   app.get<LoadRoute>('/live/load/:variant/:id', schemas.LOAD, async ({ params, query }) => {
     const subject = laboratory.subjects[params.variant];
     const values = await Promise.all(
@@ -119,7 +119,7 @@ export async function livePage(
   });
   app.post('/live/request', async (request, reply) => {
     assertLocal(request);
-    // It takes seconds: a connection that becomes idle while the service closes would hold that up.
+    // It takes seconds, and a connection that becomes idle while the service closes delays closing.
     reply.header('connection', 'close');
     return laboratory.request();
   });

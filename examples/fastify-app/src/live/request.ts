@@ -14,7 +14,7 @@ const CLIENTS = {
 type Client = keyof typeof CLIENTS;
 
 const ROUND_TRIP_MS = 1;
-/** What a request reads of its user, one after the other, once its session has said who that is. */
+/** What a request reads of its user, one after the other, once its session has given the id. */
 const OF_USER = ['profile', 'settings', 'cart', 'flags', 'plan', 'quota', 'inbox'] as const;
 /** Requests of other users that each client has served before. */
 const BEFORE = 300;
@@ -28,7 +28,7 @@ interface Await {
   /** In milliseconds since the request began. */
   askedMs: number;
   answeredMs: number;
-  /** Whether it had to send something; otherwise its answer had been asked for before. */
+  /** Whether it sent something; if not, its answer had been requested before. */
   sent: boolean;
 }
 
@@ -36,12 +36,12 @@ export interface RequestComparison {
   distanceMs: number;
   before: number;
   rounds: number;
-  /** Of each client its median request. */
+  /** The median request of each client. */
   requests: Record<Client, Await[]>;
 }
 
 export interface RequestOptions {
-  /** Not at a distance. */
+  /** Without the delay. */
   writer: Redis;
   redisUrl: string;
   prefix: string;
@@ -49,7 +49,7 @@ export interface RequestOptions {
   signal: AbortSignal;
 }
 
-/** A request of eight awaits, on each client in turn, each time of a user that none of them has read before. */
+/** A request of eight awaits on each client in turn, each time for a user that none of them has read before. */
 export async function measureRequest({ writer, redisUrl, prefix, signal }: RequestOptions): Promise<RequestComparison> {
   const own = `${prefix}request:${randomBytes(4).toString('hex')}:`;
   const users = Array.from({ length: BEFORE + ROUNDS }, (_, user) => user);
@@ -58,7 +58,7 @@ export async function measureRequest({ writer, redisUrl, prefix, signal }: Reque
   try {
     for (const client of Object.keys(CLIENTS) as Client[]) {
       const redis = await connectRedis(distance.url, CLIENTS[client]);
-      // Whoever waits for a reply is told; without a listener ioredis would print it.
+      // Callers get the error; without a listener, ioredis would print it.
       redis.on('error', () => {});
       opened.push([client, redis]);
     }
@@ -87,7 +87,7 @@ export async function measureRequest({ writer, redisUrl, prefix, signal }: Reque
   }
 }
 
-/** What a request for the user reads, and the values. */
+/** The keys that a user's request reads, with values. */
 function keysOf(own: string, user: number): Record<string, string> {
   const keys = OF_USER.map((what) => [`${own}user:${user}:${what}`, `${what} of ${user}`]);
   return { [`${own}session:s${user}`]: String(user), ...Object.fromEntries(keys) };
@@ -112,7 +112,7 @@ async function serveBefore(redis: Redis, own: string, users: readonly number[], 
   await Promise.all(Array.from({ length: BEFORE_AT_ONCE }, serveAll));
 }
 
-/** The request itself, as services are written. */
+/** The request itself, written as in services. */
 async function serve(redis: Redis, own: string, user: number): Promise<Await[]> {
   const expected = keysOf(own, user);
   const awaits: Await[] = [];

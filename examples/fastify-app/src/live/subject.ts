@@ -10,14 +10,14 @@ export interface Usage {
   commands: number;
   /** To the operating system. */
   writes: number;
-  /** Commands that were sent, by the size of the write they left in: the key is the upper bound, a power of two. */
+  /** Commands that were sent, by the size of their write: the key is the upper bound, a power of two. */
   commandsBySize: Record<number, number>;
 }
 
 type Write = (this: Socket, ...args: unknown[]) => unknown;
 type Writer = Record<'_write' | '_writev', Write>;
 
-/** One of the clients under comparison, and the meter on its socket: the same for all. */
+/** One of the clients under comparison, with a meter on its socket, the same for all. */
 export class Subject {
   readonly variant: Variant;
   readonly #redis: Redis;
@@ -25,14 +25,14 @@ export class Subject {
   readonly #usage: Usage = { commands: 0, writes: 0, commandsBySize: {} };
   #written = 0;
 
-  /** Of a client that is connected; `hits` counts the commands that it answered from memory. */
+  /** For a client that is connected; `hits` counts the commands it answered from memory. */
   constructor(variant: Variant, redis: Redis, hits = () => 0) {
     this.variant = variant;
     this.#redis = redis;
     this.#hits = hits;
     const meter = (): void => this.#meter(redis.stream as unknown as Writer);
     meter();
-    // Each connection has a socket of its own.
+    // Each connection has its own socket.
     redis.on('connect', meter);
   }
 

@@ -7,7 +7,7 @@ export interface ById {
   Params: { id: string };
 }
 
-/** Of every route that answers with a product page. */
+/** For routes that answer with a product page. */
 export const PRODUCT_ROUTE = {
   schema: {
     params: {

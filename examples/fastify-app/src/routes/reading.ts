@@ -8,7 +8,7 @@ export interface ReadingOptions {
   products: number;
 }
 
-/** The product page in the three ways of reading it, and from memory: with nothing else in the way, to be measured. */
+/** For measurements: the product page, read in the three ways and from memory, with nothing else. */
 export async function readingRoutes(app: FastifyInstance, { keyPrefix, products }: ReadingOptions): Promise<void> {
   const catalog = new Catalog(app.redis, keyPrefix);
   const inMemory = new Map(sampleProducts(products).map((product) => [product.id, product]));

@@ -34,7 +34,7 @@ export async function shopRoutes(app: FastifyInstance, options: ShopOptions): Pr
     nameSpace: `${keyPrefix}limit:`,
     max: options.rateLimit,
     timeWindow: '1 minute',
-    // Without Redis the routes answer 503 themselves; the limiter need not be the one that fails.
+    // Without Redis, the routes themselves answer 503; the limiter does not have to.
     skipOnError: true,
     errorResponseBuilder: (_request, { max, after }) =>
       new RequestError(429, `expected at most ${max} requests a minute, try again in ${after}`),
