@@ -263,7 +263,9 @@ export class Batch {
     this.owner.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
     if (debugFlush.enabled) {
       const what = commands === 1 ? 'command' : 'commands';
-      debugFlush('%s: %d %s, %d bytes, %s', this.owner.address, commands, what, bytes, reason);
+      const { address } = this.owner;
+      // Later: users may replace the log function, whose code must not run within the host's write (invariant 1).
+      nextTick(() => debugFlush('%s: %d %s, %d bytes, %s', address, commands, what, bytes, reason));
     }
     if (this.#exactBatches > 0) this.#exactBatches -= 1;
     this.#sentInTurn += commands;

@@ -1,4 +1,6 @@
 /** The invariants 7 to 10 of docs/design.md. */
+
+import debug from 'debug';
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -43,6 +45,28 @@ function handSchedule(): { schedule: (flush: () => void) => void; flushes: (() =
 }
 
 describe('Invariant 7: user code never unwinds the reader', () => {
+  it('a log function of DEBUG that sends commands runs when the batch and its commands are queued', async () => {
+    const client = await create({ maxBatchSize: 2 });
+    const { log } = debug;
+    onTestFinished(() => {
+      debug.disable();
+      debug.log = log;
+    });
+    debug.enable('ioredis-coalesce:flush');
+    const logged: Promise<unknown>[] = [];
+    let logs = 0;
+    debug.log = () => {
+      logs += 1;
+      if (logs === 2) logged.push(client.echo('fast'), cold(client, 'ECHO', 'cold'));
+      if (logs === 3) throw new Error('by the log function');
+    };
+    const uncaught = collectUncaught();
+    const replies = ['a', 'b', 'c', 'd'].flatMap((text) => [client.echo(text), cold(client, 'ECHO', text)]);
+    expect(await Promise.all(replies)).toEqual(['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd']);
+    await until(() => uncaught.length > 0);
+    expect(await Promise.all(logged)).toEqual(['fast', 'cold']);
+  });
+
   it('every caller gets its reply when a message listener throws', async () => {
     const uncaught = collectUncaught();
     const client = await create({}, { protocol: 3 });
