@@ -273,13 +273,14 @@ export class Batch {
     this.#joined = 0;
     this.#fastCommands = 0;
     this.#bytes = 0;
-    // Before the write: a stream in memory may answer within it, and user code may then issue the same read.
+    // Before the write: after it, the reply may arrive, and user code may then issue the same read.
     this.owner.reads?.endRun();
     try {
       this.#writePending();
       if (this.#corked) {
         this.#corked = false;
-        // Node drops what is written within this. A stream in memory answers later (`DataListener#start`).
+        // Node drops what is written within this call. None of our code runs in it: even if a stream in memory answers
+        // at once, our listener gets the answer later (`DataListener#start`).
         this.owner.stream.uncork();
       }
     } catch (error) {

@@ -17,15 +17,18 @@ export interface CallTarget {
   readonly enabled: boolean;
   /** Hands a Cluster a command that failed on its node; undefined for a client. */
   readonly routing?: ClusterRouting;
-  /** The bound of a client, or of a Cluster's calls that have no node yet; undefined if there is none. */
+  /** `maxPending` of a client, or of a Cluster's calls that have no node yet; undefined without it. */
   readonly admission: Admission | undefined;
-  /** The bound of the node that a call with this first key goes to: a replica, maybe, if it only reads. */
+  /** `maxPending` of the node that a call with this first key goes to: maybe a replica, if the call only reads. */
   admissionFor(key: unknown, readOnly: boolean): Admission | undefined;
   /** Why no command can take the fast path now. */
   fallbackReason(): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   outgoingFor(command: FastCommand, key: unknown): Outgoing | FallbackReason;
-  /** Like `outgoingFor`, for a single call. With `mayBeSeen`, one that is observed gets a dispatcher that shows it. */
+  /**
+   * Like `outgoingFor`, for a single call. If others observe the call, returns a dispatcher that lets them see it; or,
+   * without `mayBeSeen`, the reason to fall back.
+   */
   dispatcherFor(command: FastCommand, key: unknown, mayBeSeen: boolean): Dispatcher | FallbackReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;

@@ -65,7 +65,7 @@ export class Connection {
     this.#forgetExit = drainAtExit(() => this.drain('exit'));
     reader.source.start();
     stream.once('close', this.#onClose);
-    // If user code attaches while the host reads a chunk, the rest of it is not read here. Its replies may make room.
+    // If user code attaches while the host reads a chunk, the host reads its rest, too. Those replies may make room.
     if (!this.fresh) setImmediate(this.chunkRead);
     this.incoming?.started();
     reportConnection(this, 'attached', undefined);
@@ -115,7 +115,8 @@ export class Connection {
     if (!this.open) return;
     const { client, stream } = this;
     const { gate } = this.outgoing;
-    // The handshake was over (its few commands say nothing about the bound), and the client did not end it itself.
+    // Only a ready connection counts (the few commands of a handshake say nothing about `inFlightBound`), and only if
+    // the client did not end it.
     const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
     if (isLost) gate.inFlightBound.lost(gate.inFlight, this.#hasAnswered);
     this.#close();

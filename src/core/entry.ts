@@ -19,7 +19,7 @@ export abstract class Entry extends HostCommandFacade {
   /** Further callers of the same command, who settle when this one does. */
   declare followers: Entry[] | undefined;
   /**
-   * A feature's record of this read, in which `answer` leaves a copy of a reply that the host decoded, `raw`. Always
+   * A feature's record of this read. If the host decoded the reply, `answer` puts a copy of it in `raw`. Always
    * assigned, so that V8 has one hidden class for each kind of entry.
    */
   declare slot: { raw?: unknown } | undefined;

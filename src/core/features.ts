@@ -30,7 +30,10 @@ export interface Reads {
   readonly waits: boolean;
   /** Looks for a reply before a call is admitted. A read that has one goes to `send` at once. */
   lookUp(variant: CommandVariant, args: readonly unknown[], call: Call | undefined): Answer | undefined;
-  /** Hands the entry to `Outgoing#enqueue`, at once or, if `fallbackReason()` has none then, later; or settles it. */
+  /**
+   * Enqueues the entry (`Outgoing#enqueue`), or settles it with a reply that a feature has or awaits. A read that
+   * waited in vain is enqueued later; if the fast path is not available then, the host sends it.
+   */
   send(entry: CallEntry, args: readonly unknown[], call: Call | undefined, answer: Answer | undefined): void;
   /** These commands are about to be queued in one step. */
   sendsTogether(commands: readonly HostCommand[]): void;
@@ -74,7 +77,7 @@ export interface Incoming {
 export interface Admission {
   /** The error of a call of so many commands; undefined if it may be sent. */
   refusalOf(commands: number): Error | undefined;
-  /** Rejects a command that the host is about to send, and returns true, if it may not be sent. */
+  /** If a command that the host is about to send may not be sent, rejects it and returns true. */
   refuses(command: HostCommand, stream: unknown): boolean;
   /** Removes the calls beyond the bound, and returns them. `refusalOf` has counted them as one; this adds the rest. */
   refuseBeyond<Call>(calls: Call[]): Call[];

@@ -56,8 +56,8 @@ export class HostReplies {
     if (result !== 'whole') return end;
     reader.stats.fallbackReplies += 1;
     const late = this.#answering;
-    // The reply has ended, and its command is still the head: the host answers it later. The next reply would be
-    // taken for it here (invariant 3).
+    // The reply has ended, but the host left its command at the head, to answer it later. The reader would take the
+    // next reply for this command's (invariant 3).
     if (late !== undefined && queue.peekFront() === late && !mayAnswerNothing(reader.client, late)) reader.giveUp();
     return end;
   }

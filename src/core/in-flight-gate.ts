@@ -17,8 +17,8 @@ interface Held {
 }
 
 /**
- * `maxInFlight`, or the bound that is lower for a while: counts the unanswered commands on the wire, and holds the
- * backlog of those that wait for room.
+ * Limits the unanswered commands on the wire, to `maxInFlight`, or to less for a while after a connection was lost
+ * (`InFlightBound`). Holds the backlog: the commands that wait.
  *
  * Invariant 10: commands in the backlog are in the host's queue. An entry is queued at once and only its bytes are held
  * in the backlog, in order. So everything that the host does with queued commands, it does with these too.
@@ -36,7 +36,7 @@ export class InFlightGate {
     readonly client: { readonly commandQueue: HostQueue },
   ) {}
 
-  /** The most fast commands in one item of the backlog: few replies make room for it, and it is worth a write. */
+  /** The most fast commands in one item of the backlog: few enough to leave soon, enough to be worth a write. */
   get #commandsPerItem(): number {
     return Math.max(1, Math.min(this.limits.maxBatchSize, this.inFlightBound.current >> 3));
   }
@@ -47,9 +47,9 @@ export class InFlightGate {
   }
 
   /**
-   * Whether the bytes of `commands` more commands must wait. Ordering: no command overtakes the backlog. These never
-   * wait: commands of an open transaction, a pipeline larger than the limit if nothing else is in flight, and any
-   * command once the limit is lifted or the process exits.
+   * Whether the bytes of `commands` more commands must wait. Ordering: behind a backlog, every command waits. Without
+   * one, these do not: commands of an open transaction, a pipeline larger than the limit if nothing else is in flight,
+   * and any command once the limit is lifted or the process exits.
    *
    * @param inQueue - how many of them are queued already.
    */

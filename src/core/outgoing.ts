@@ -152,7 +152,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     return entry.promise;
   }
 
-  /** The deadline of a call that is issued now. A call that has waited for a reply already has one. */
+  /** The deadline of a call: a new one, or the one that it got before, while it waited for a feature's reply. */
   deadlineOf(entry: Entry, call: Call | undefined): Deadline | undefined {
     const ms = call?.timeout ?? commandTimeoutOf(this.client);
     return (entry.deadline as Deadline | undefined) ?? (ms === undefined ? ms : this.deadlines.for(ms));

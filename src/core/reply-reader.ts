@@ -173,7 +173,10 @@ export class ReplyReader {
     this.connection.chunkRead();
   }
 
-  /** Layers may let the host queue commands of a pipeline that it writes later: only a short queue is an error then. */
+  /**
+   * Layers may delay a part of a pipeline, so the queue may hold commands that are not written yet. Then only a queue
+   * that lacks a written command is an error.
+   */
   #checkQueue(): void {
     const mismatch = this.replies.queueMismatch(this.client.commandQueue);
     if (mismatch === undefined || this.#state !== 'reading') return;
@@ -276,8 +279,8 @@ export class ReplyReader {
         const forwarded = this.#state === 'reading' ? this.#hostReplies.forward(piece, 0) : 0;
         if (forwarded < piece.length) this.#finish(piece, forwarded);
       }
-      // The host also gets the rest of this reply, if the scanner has not found its end yet. The scanner does not check
-      // the CR LF after a string: if only that is wrong, the reply ends here.
+      // If the scanner is still amid this reply, the host gets its rest, too. It is not if only the CR LF after a
+      // string was wrong, which only the decoder checks: then the host already has the whole reply.
       const goesOn = this.#state === 'reading' && this.#hostReplies.isAmidReply && end < chunk.length;
       return goesOn ? this.#hostReplies.forward(chunk, end) : end;
     }

@@ -66,7 +66,7 @@ export abstract class Sender {
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
-    // Calls with options or a callback fall back: a tracer must see the very promise that has the callback.
+    // An observed call with options or a callback falls back: a tracer must see the promise that has the callback.
     const mayBeSeen = call === undefined && typeof last !== 'function';
     const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
     const sent =
