@@ -63,7 +63,7 @@ describe('Invariant 7: user code never unwinds the reader', () => {
     const uncaught = collectUncaught();
     const replies = ['a', 'b', 'c', 'd'].flatMap((text) => [client.echo(text), cold(client, 'ECHO', text)]);
     expect(await Promise.all(replies)).toEqual(['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd']);
-    await until(() => uncaught.length > 0);
+    await until(() => uncaught.length > 0, 'the error to surface');
     expect(await Promise.all(logged)).toEqual(['fast', 'cold']);
   });
 
