@@ -24,7 +24,7 @@ const COLUMNS = {
 const ROWS: readonly (readonly [title: string, benchmark: string, id: string, suffix?: string])[] = [
   ['a web service, Redis on the same machine', 'production', `loopback: ${shareCase(60)}`],
   ['that service, TLS, Redis 0.5 ms away', 'production', `TLS, 0.5 ms: ${shareCase(60)}`],
-  ['that, at 30 % load, with OpenTelemetry', 'production-traced', `TLS, 0.5 ms: ${shareCase(30)}`, '-otel'],
+  ['the latter, at 30 % load, with OpenTelemetry', 'production-traced', `TLS, 0.5 ms: ${shareCase(30)}`, '-otel'],
   ['200 `get`s at once', 'burst', '200 GETs'],
   ['six reads, one after the other, 1 ms away', 'prefetch', '1 ms: flow: user, 5'],
   ['one command at a time, TLS, 10 % load', 'single', `TLS: ${shareCase(LOW_LOAD)}`],
