@@ -249,14 +249,16 @@ describe('a corked stream', () => {
         // as the clock has it. What has arrived is the beginning all the same.
         const isCut =
           kind.late && [plain, run].some(({ events }) => events.includes('close') && !events.includes('finish'));
+        // Node loses what is written amid the `uncork()` of others, and then never finishes; with our cork, less may be
+        // left for that.
+        const mayLose = kind.echoes && names.includes('others cork');
+        const isUnfinished = mayLose && plain.answers < run.answers;
         const eventsOf = ({ events }: Pick<Sink, 'events'>) =>
-          isCut ? events.filter((event) => event !== 'finish') : events;
+          isCut || isUnfinished ? events.filter((event) => event !== 'finish') : events;
         if (isCut) {
           const [shorter, longer] = [run.arrived, plain.arrived].sort((one, other) => one.length - other.length);
           expect(longer?.startsWith(shorter as string)).toBe(true);
         } else {
-          // Node loses what is written amid the `uncork()` of others; with our cork, less may be left for that.
-          const mayLose = kind.echoes && names.includes('others cork');
           const answers = mayLose ? Math.max(run.answers, plain.answers) : plain.answers;
           expect({ names, arrived: run.arrived, answers: run.answers, ...told(run), thrown: run.thrown }).toEqual({
             names,
