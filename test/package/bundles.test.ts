@@ -210,7 +210,7 @@ let project: Project;
 beforeAll(async () => {
   packed = await packPackage();
   project = await packed.createProject('service', EXTERNAL);
-}, 180_000);
+}, 300_000);
 
 afterAll(() => packed?.remove());
 
@@ -228,7 +228,7 @@ describe.each(CASES)('bundled by %s', (name, bundler, kind) => {
     for (const entry of ENTRIES) await writeFile(sources[entry], programOf(entry, kind.format));
     for (const external of kind.external) await linkPackage(folder, external);
     await bundler(sources, folder, kind);
-  }, 120_000);
+  }, 300_000);
 
   it.each(ENTRIES)('the entry %s works, and is fast unless it is the cork', async (entry) => {
     const fast = entry === 'cork' ? {} : { fast: true };
