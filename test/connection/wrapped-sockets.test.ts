@@ -5,11 +5,11 @@ import { Socket } from 'node:net';
 import { Duplex, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { AbstractConnector } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAs, expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
 import { bundled } from '../helpers/bundled.js';
 import { cold } from '../helpers/cold.js';
+import { connectorOf } from '../helpers/connector.js';
 import { type Client, HOSTS, type Host, LONG_ENOUGH, outcomesWithin, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { Relay, type Treatment } from '../helpers/relay.js';
@@ -42,14 +42,8 @@ class SwappingEmit extends Socket {
 
 /** A client whose connections are sockets of this class. */
 function connect(kind: Kind, host: Host, url: string, Class: new () => Socket = Socket): Promise<Client> {
-  class Connector extends AbstractConnector {
-    override connect(): Promise<never> {
-      this.connecting = true;
-      this.stream = new Class().connect(Number(new URL(url).port), '127.0.0.1');
-      return Promise.resolve(this.stream as never);
-    }
-  }
-  const options = { Connector: Connector as never, retryStrategy: () => null };
+  const open = () => new Class().connect(Number(new URL(url).port), '127.0.0.1');
+  const options = { Connector: connectorOf(open), retryStrategy: () => null };
   return ready(kind === 'plain' ? host.create('', options) : host.createCoalesced('', options));
 }
 
@@ -154,19 +148,16 @@ const ANSWERS: Record<string, string> = {
   get: bulk('value'),
 };
 
-it.each(HOSTS)('$name: a stream that answers within its write works as for a plain client', async (host) => {
-  await expectAsPlain(async (kind) => {
-    class Connector extends AbstractConnector {
-      override connect(): Promise<never> {
-        this.connecting = true;
-        this.stream = new Answering() as never;
-        return Promise.resolve(this.stream as never);
-      }
-    }
-    const client = createAs(kind, host, '', { Connector: Connector as never, retryStrategy: () => null });
+it.for(HOSTS)('$name: a stream that answers within its write works as for a plain client', async (host, { skip }) => {
+  const use = (kind: Kind) => {
+    const options = { Connector: connectorOf(() => new Answering()), retryStrategy: () => null };
+    const client = createAs(kind, host, '', options);
     const sent = [client.get('a'), client.call('GET', 'b'), client.pipeline().get('c').exec(), client.set('d', '1')];
     return outcomesWithin(LONG_ENOUGH, sent);
-  });
+  };
+  const plain = await use('plain');
+  skip(plain.includes('open' as never), 'ioredis 5.0.0 takes such answers for those of other commands');
+  expect(await use('coalesced')).toEqual(plain);
 });
 
 /** The same, for several writes in one piece. */
@@ -178,14 +169,7 @@ class AnsweringTogether extends Answering {
 
 // Node drops what is written within `_writev`, so no reply may be read there.
 it.each(HOSTS)('$name: commands that such a stream makes room for amid a write of many are sent', async (host) => {
-  class Connector extends AbstractConnector {
-    override connect(): Promise<never> {
-      this.connecting = true;
-      this.stream = new AnsweringTogether() as never;
-      return Promise.resolve(this.stream as never);
-    }
-  }
-  const options = { Connector: Connector as never, retryStrategy: () => null };
+  const options = { Connector: connectorOf(() => new AnsweringTogether()), retryStrategy: () => null };
   const client = await ready(host.createCoalesced('', options, { maxInFlight: 3 }));
   const said = Array.from({ length: 20 }, (_, index) => `said ${index}`);
   const echoed = said.map((text, index) => (index % 3 === 0 ? cold(client, 'echo', text) : client.echo(text)));

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { Duplex } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
-import { AbstractConnector, Redis as IORedis, type RedisOptions } from 'ioredis';
+import { Redis as IORedis, type RedisOptions } from 'ioredis';
 import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import IORedis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 import type { ClientAttachment } from '../../src/attach/client-attachment.js';
 import { MARK } from '../../src/core/call-target.js';
+import { connectorOf } from './connector.js';
 import type { HostName } from './host-decoder.js';
 
 /** Node's fields for the option `onread` of a socket. */
@@ -89,21 +90,17 @@ export async function connectFake({
   ...rest
 }: FakeOptions = {}): Promise<FakeConnection> {
   let socket = new FakeSocket();
-  class Connector extends AbstractConnector {
-    override connect(): Promise<never> {
-      this.connecting = true;
-      socket = new FakeSocket();
-      this.stream = socket as never;
-      return Promise.resolve(socket as never);
-    }
-  }
+  const open = () => {
+    socket = new FakeSocket();
+    return socket;
+  };
   const client = new HOSTS[hostName]({
     protocol: 2,
     disableClientInfo: true,
     enableReadyCheck: false,
     retryStrategy: () => null,
     ...rest,
-    Connector: Connector as never,
+    Connector: connectorOf(open),
   } as RedisOptions & { replyMapping: 'legacy' });
   // Without a listener the host would print each error.
   client.on('error', () => {});

@@ -97,11 +97,17 @@ describeScenarios('subscriber mode, RESP3', [ioredis6], subscriber({ protocol: 3
 
 type Monitor = Client & { monitor(): Promise<Client> };
 
-/** A monitor sees what goes on at the server; `seen` ends with the text that is waited for. */
-async function watchFor(monitor: Client, act: () => Promise<unknown>, last: string): Promise<string[]> {
+/** A monitor sees what goes on at the server; the lines end with the text that is waited for. */
+async function watchFor(monitor: Client, { admin }: Scene, act: () => Promise<unknown>, last: string) {
   const seen: string[] = [];
   const onLine = (_time: string, args: string[]): void => void seen.push(args.join(' '));
   monitor.on('monitor', onLine);
+  // Host: its status says so before the server has executed MONITOR.
+  const watched = await admin();
+  await until(async () => {
+    await watched.echo('watched');
+    return seen.length > 0;
+  }, 'the monitor to begin');
   await act();
   await until(() => seen.some((line) => line.includes(last)), 'the monitor to see it');
   monitor.off('monitor', onLine);
@@ -114,12 +120,13 @@ const ownsSendCommand = (client: Client) => Object.hasOwn(client, 'sendCommand')
 const isMonitoring = (client: Client) => (client.status as string) === 'monitoring';
 
 describeScenarios('monitor', HOSTS, {
-  'monitor() of a client: lines, refusals, and the original goes on': async ({ ready, track, mixed, note }) => {
+  'monitor() of a client: lines, refusals, and the original goes on': async (scene) => {
+    const { ready, track, mixed, note } = scene;
     const client = await ready();
     const monitor = await (client as Monitor).monitor();
     monitor.on('error', (error) => note('monitor error', String(error)));
     note('plain', (monitor as unknown as Partial<CoalescedClient>).coalescer === undefined);
-    const seen = await watchFor(monitor, () => mixed(client, 'watched'), 'GET watched:key');
+    const seen = await watchFor(monitor, scene, () => mixed(client, 'watched'), 'GET watched:key');
     note('seen', seen.length > 8);
     await track('get on the monitor', monitor.get('k'));
     await track('call on the monitor', cold(monitor, 'GET', 'k'));
@@ -142,7 +149,7 @@ describeScenarios('monitor', HOSTS, {
       monitor.on('ready', () => void track('at ready', monitor.get('k')));
       await until(() => isMonitoring(monitor), 'the monitor');
       const other = await ready({}, { name: 'other' });
-      await watchFor(monitor, () => mixed(other, 'first'), 'GET first:key');
+      await watchFor(monitor, scene, () => mixed(other, 'first'), 'GET first:key');
       note('override', ownsSendCommand(monitor));
       await track('get', monitor.get('k'));
       const closed = new Promise<void>((resolve) => monitor.once('close', () => resolve()));
@@ -151,7 +158,7 @@ describeScenarios('monitor', HOSTS, {
       note('override at close', ownsSendCommand(monitor));
       await until(() => isMonitoring(monitor), 'the monitor again');
       note('override again', ownsSendCommand(monitor));
-      await watchFor(monitor, () => mixed(other, 'second'), 'GET second:key');
+      await watchFor(monitor, scene, () => mixed(other, 'second'), 'GET second:key');
       await track('get again', monitor.get('k'));
     },
   ),

@@ -8,20 +8,23 @@ import { startServer } from '../helpers/redis.js';
 type Monitor = ReturnType<typeof ioredis6.create> & { coalescer?: { enabled: boolean } };
 type Make = (url: string) => Promise<Monitor>;
 
+/** Host: a line that comes in one packet with the reply to MONITOR, as of a client that connects, is an error to it. */
+const monitorOf = async (client: Parameters<typeof ready>[0]) => (await ready(client)).monitor() as Promise<Monitor>;
+
 const MAKERS: Readonly<Record<string, Make>> = {
   ...Object.fromEntries(
     HOSTS.flatMap((host): [string, Make][] => [
-      [`${host.name}: a plain client`, (url) => host.create(url).monitor() as Promise<Monitor>],
-      [`${host.name}: a coalesced client`, (url) => host.createCoalesced(url).monitor() as Promise<Monitor>],
+      [`${host.name}: a plain client`, (url) => monitorOf(host.create(url))],
+      [`${host.name}: a coalesced client`, (url) => monitorOf(host.createCoalesced(url))],
     ]),
   ),
-  'the drop-in class': (url) => endWithTest(new Redis(url)).monitor() as Promise<Monitor>,
+  'the drop-in class': (url) => monitorOf(endWithTest(new Redis(url)) as never),
   'the drop-in class, by its option': async (url) => {
     const monitor = new Redis(url, { monitor: true } as object) as unknown as Monitor;
     await until(() => (monitor.status as string) === 'monitoring', 'to monitor');
     return monitor;
   },
-  'coalesce() of a monitor': async (url) => coalesce(await ioredis6.create(url).monitor()) as Monitor,
+  'coalesce() of a monitor': async (url) => coalesce(await monitorOf(ioredis6.create(url))) as Monitor,
 };
 
 const BECOMES_ORDINARY = new Set(['the drop-in class, by its option', 'coalesce() of a monitor']);
