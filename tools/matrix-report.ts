@@ -20,6 +20,8 @@ export interface RunTimeCell extends Omit<Cell, 'node'> {
 
 interface Compatibility {
   readonly date: string;
+  /** Whether only the core's tests ran. */
+  readonly quick: boolean;
   readonly cells: readonly Cell[];
   readonly runTimes: readonly RunTimeCell[];
 }
@@ -31,8 +33,9 @@ export async function writeCompatibility(
   cells: readonly Cell[],
   runTimes: readonly RunTimeCell[],
   date: Date,
+  quick: boolean,
 ): Promise<void> {
-  const results = { date: date.toISOString().slice(0, 10), cells, runTimes };
+  const results = { date: date.toISOString().slice(0, 10), quick, cells, runTimes };
   await writeFile(RESULTS, `${JSON.stringify(results, null, 2)}\n`);
   await writeRegions({ matrix: compatibilityTable(results), 'run-times': runTimeTable(results) });
 }
@@ -42,7 +45,7 @@ export async function readCompatibility(): Promise<Compatibility> {
 }
 
 /** Servers and clients down, versions of Node across. */
-export function compatibilityTable({ date, cells }: Pick<Compatibility, 'date' | 'cells'>): string {
+export function compatibilityTable({ date, quick, cells }: Omit<Compatibility, 'runTimes'>): string {
   const nodes = distinct(cells.map(({ node }) => node));
   const pairs = distinct(cells.map(({ server, clients }) => JSON.stringify([server, clients])));
   const rows = pairs.map((pair) => {
@@ -51,7 +54,8 @@ export function compatibilityTable({ date, cells }: Pick<Compatibility, 'date' |
     return [server, clients, ...nodes.map((node) => outcome(own.find((cell) => cell.node === node)))];
   });
   const table = markdownTable(['server', 'clients', ...nodes.map((node) => `Node ${node}`)], rows);
-  return `${table}\n\nTests passed, of a run on ${date} by \`npm run test:matrix\`.`;
+  const [tests, command] = quick ? ['Tests of the core', ' -- --quick'] : ['Integration tests', ''];
+  return `${table}\n\n${tests} that passed, on ${date}, by \`npm run test:matrix${command}\`.`;
 }
 
 export function runTimeTable({ runTimes }: Pick<Compatibility, 'runTimes'>): string {

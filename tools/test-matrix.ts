@@ -45,7 +45,7 @@ const [server] = servers;
 const [client] = clients;
 const checked = server && client ? await runChecks(runTimes, server, client) : [];
 printCells([...cells, ...checked]);
-if (flags.write) await writeCompatibility(cells, checked, new Date());
+if (flags.write) await writeCompatibility(cells, checked, new Date(), flags.quick);
 if (cells.length === 0 || [...cells, ...checked].some(({ failed }) => failed > 0)) process.exitCode = 1;
 
 async function obtainAll<T extends Node | RunTime | Server | Clients>(versions: readonly T[]): Promise<Obtained<T>[]> {
