@@ -232,7 +232,10 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
       expect(Object.keys(reason)).toEqual(['command']);
       expect(structuredClone(reason).message).toBe(reason.message);
     }
-    expect(wrong[0]).not.toBe(wrong[1]);
+    const [first, second] = wrong.map((result) => (result as PromiseRejectedResult).reason as Error);
+    expect(second).not.toBe(first);
+    // Where the reply was decoded, as in a plain client's errors.
+    expect(second?.stack).toBe(first?.stack);
     const [one, two] = await Promise.all([redis.hgetall('hash'), redis.hgetall('hash')]);
     expect([one, two]).toEqual([
       { a: '1', b: '2' },
