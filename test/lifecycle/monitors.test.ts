@@ -8,7 +8,7 @@ import { startServer } from '../helpers/redis.js';
 type Monitor = ReturnType<typeof ioredis6.create> & { coalescer?: { enabled: boolean } };
 type Make = (url: string) => Promise<Monitor>;
 
-/** Host: a line that comes in one packet with the reply to MONITOR, as of a client that connects, is an error to it. */
+/** Host: it fails on a line that shares a packet with the reply to MONITOR, such as one of a client's handshake. */
 const monitorOf = async (client: Parameters<typeof ready>[0]) => (await ready(client)).monitor() as Promise<Monitor>;
 
 const MAKERS: Readonly<Record<string, Make>> = {
