@@ -18,7 +18,7 @@ interface Headline {
   readonly versus: string;
 }
 
-const SHOWN = ['cpu', 'serverCpu', 'p50', 'p99'] as const;
+export const SHOWN = ['cpu', 'serverCpu', 'p50', 'p99'] as const;
 const NONE = 'None.';
 
 function headline(title: string, benchmark: string, id: string, of = 'coalesced', versus = 'plain'): Headline {

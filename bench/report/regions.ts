@@ -6,6 +6,7 @@ import { evaluate, titleOf } from '../suite/evaluate.js';
 import { type BenchmarkResult, type GroupResult, pacedText } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
 import type { Metric } from '../variants/protocol.js';
+import { agreementText } from './agreement.js';
 import { labelOf } from './drawing.js';
 import { gainsRegion, packagesRegion } from './gains.js';
 import { headlineRegions } from './headlines.js';
@@ -17,12 +18,17 @@ const DRAWN = ['grid', 'schedule'];
 /** In the files alone. */
 const NOT_SHOWN: readonly Metric[] = ['p999', 'utilization', 'loadCpu', 'late'];
 
-/** @param others - of setups that are not the standard one, by name. */
+/**
+ * @param others - of setups that are not the standard one, by name.
+ * @param earlier - of an earlier run of the standard setup.
+ */
 export function regionsOf(
   groups: readonly GroupResult[],
   others: ReadonlyMap<string, readonly GroupResult[]> = new Map(),
+  earlier: readonly GroupResult[] = [],
 ): Readonly<Record<string, Region>> {
   const all = groups.flatMap(({ benchmarks }) => benchmarks);
+  const before = earlier.flatMap(({ benchmarks }) => benchmarks);
   return {
     gains: (current: string) => gainsRegion(groups, current),
     packages: (table: string) => packagesRegion(table, all),
@@ -32,6 +38,7 @@ export function regionsOf(
     'bench-schedule': chart(all, 'schedule'),
     'bench-grid': chart(all, 'grid'),
     'bench-targets': targetsText(all),
+    'bench-agreement': agreementText(before, all) ?? NOTHING,
     'bench-setups': [...others].map(([, results]) => setupText(results)).join('\n\n') || NOTHING,
     'bench-results': Object.keys(GROUPS)
       .map((name) => groupText(name, groups.find(({ group }) => group === name)?.benchmarks ?? []))

@@ -17,6 +17,9 @@ const HELP = `Usage: npm run bench:report
 Writes what ${RESULTS} holds into the regions of README.md, docs/ and bench/ (between <!-- gains:begin --> and <!-- gains:end -->,
 and so on), and draws the charts that they show.`;
 
+/** The folder with groups of an earlier run of the standard setup, to compare with the last one. */
+const EARLIER = 'earlier';
+
 /** The charts that a document shows, by the benchmark that they are of. */
 const CHARTS = { grid: heatMap, production: bars, schedule: curves };
 
@@ -37,8 +40,10 @@ export async function allRegions(): Promise<Readonly<Record<string, Region>>> {
   const folders = (await readdir(RESULTS, { withFileTypes: true })).filter((entry) => entry.isDirectory());
   const others = new Map<string, GroupResult[]>();
   for (const { name } of folders) others.set(name, await readResults(join(RESULTS, name)));
+  const earlier = others.get(EARLIER);
+  others.delete(EARLIER);
   return {
-    ...regionsOf(await readResults(RESULTS), others),
+    ...regionsOf(await readResults(RESULTS), others, earlier),
     matrix: compatibilityTable(await readCompatibility()),
   };
 }

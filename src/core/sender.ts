@@ -1,8 +1,9 @@
 import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
-import { type ArgumentsSoFar, areEncodable, Fallback, type Prepared, prepareArguments } from '../host/arguments.js';
+import { type ArgumentsSoFar, Fallback, type Prepared, prepareArguments } from '../host/arguments.js';
 import { type ArgumentTransformer, argumentTransformerOf } from '../host/command-class.js';
 import { isUnpatchedMethod } from '../host/probe.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
+import { areEncodable } from '../resp/encoder.js';
 import { asCallback } from '../util/promises.js';
 import type { CallTarget } from './call-target.js';
 import { variantOf } from './entry.js';

@@ -64,16 +64,6 @@ export function prepareArguments(
     : { sent: prefixed, key: prefixed[0], argumentsSoFar: read };
 }
 
-/** Whether all arguments can be encoded here. */
-export function areEncodable(args: readonly unknown[]): boolean {
-  for (let index = 0; index < args.length; index += 1) {
-    const argument = args[index];
-    if (typeof argument === 'string') continue;
-    if (typeof argument === 'number' ? !isPlainNumber(argument) : !(argument instanceof Buffer)) return false;
-  }
-  return true;
-}
-
 /** Whether `flat()` would change these arguments, and maybe run getters. */
 export function holdsArray(args: readonly unknown[]): boolean {
   for (let index = 0; index < args.length; index += 1) if (Array.isArray(args[index])) return true;

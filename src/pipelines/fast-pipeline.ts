@@ -9,7 +9,7 @@ import {
 import { type CallTarget, callTargetOf } from '../core/call-target.js';
 import { variantOf } from '../core/entry.js';
 import type { Outgoing } from '../core/outgoing.js';
-import { areEncodable, Fallback, prepareArguments } from '../host/arguments.js';
+import { Fallback, prepareArguments } from '../host/arguments.js';
 import { argumentTransformerOf, settlesInFinally } from '../host/command-class.js';
 import type { EntryContext } from '../host/command-facade.js';
 import {
@@ -32,6 +32,7 @@ import {
 import { isUnpatchedMethod, methodOf } from '../host/probe.js';
 import { publishesTransactions } from '../host/state.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
+import { areEncodable } from '../resp/encoder.js';
 import type { FallbackReason } from '../stats.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
 import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineRecording } from './pipeline-entry.js';

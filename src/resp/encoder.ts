@@ -143,6 +143,16 @@ export function isPlainNumber(value: number): boolean {
   return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
 }
 
+/** Whether all arguments can be encoded here. */
+export function areEncodable(args: readonly unknown[]): boolean {
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index];
+    if (typeof argument === 'string') continue;
+    if (typeof argument === 'number' ? !isPlainNumber(argument) : !(argument instanceof Buffer)) return false;
+  }
+  return true;
+}
+
 /** Whether each character is one byte in UTF-8. */
 export function isAscii(text: string): boolean {
   return Buffer.byteLength(text) === text.length;

@@ -122,6 +122,13 @@ describe('the headline tables', () => {
     expect(table).toMatch(/\| no clear difference \(0\.\d+–1\.\d+\) \|/);
   });
 
+  it('say of two runs which of their intervals meet', () => {
+    expect(regionsOf([single(HALF)])['bench-agreement']).toBe('Not measured yet.');
+    const text = regionsOf([single(HALF)], undefined, [single({ ...HALF, p99: [2100] })])['bench-agreement'];
+    expect(text).toContain('3 of 4 intervals meet.');
+    expect(text).toContain(`${row} p99 latency | 1.05 (1.05–1.05) | 0.5 (0.5–0.5) | **differ** |`);
+  });
+
   it.each(HEADLINES)('$title, $of, is measured: $benchmark, $id', ({ benchmark, id, of, versus }) => {
     const found = BENCHMARKS.find((one) => one.id === benchmark);
     const wanted = found?.cases.find((one) => one.id === id);
