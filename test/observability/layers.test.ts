@@ -50,8 +50,7 @@ async function beside(host: Host, layers: (log: unknown[]) => Layer[], play: Pla
     await warm(client);
     log.length = 0;
     const results = await play(client, log);
-    const { commandQueue } = client as unknown as { commandQueue: { length: number } };
-    await until(() => commandQueue.length === 0, 'the replies to what layers have sent by themselves');
+    await answeredAll(client);
     found.push({ results, log: byEvent(log) });
     if (kind === 'plain') continue;
     const { coalescer } = client as CoalescedClient;
@@ -76,11 +75,16 @@ function byEvent(log: readonly unknown[]): Record<string, unknown[]> {
   return found;
 }
 
-/** Its reply shows where the next one begins. */
+/** Its reply shows where the next one begins. A layer may return nothing that could be awaited. */
 async function warm(client: Client): Promise<void> {
-  const answered = client.echo('warm') as Promise<unknown> | undefined;
-  await answered;
-  await sleep(answered === undefined ? 20 : 0);
+  await client.echo('warm');
+  await answeredAll(client);
+}
+
+/** Waits for the replies to all commands, those that layers send by themselves included. */
+function answeredAll(client: Client): Promise<void> {
+  const { commandQueue } = client as unknown as { commandQueue: { length: number } };
+  return until(() => commandQueue.length === 0, 'the replies to all commands');
 }
 
 const everything: Play = async (client) => {
