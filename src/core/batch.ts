@@ -3,7 +3,7 @@ import { type BatchEvent, debugFlush, hasBatchSubscribers, traceBatch } from '..
 import type { CommandVariant } from '../commands/fast-commands.js';
 import type { HostWrite } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
-import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../resp/encoder.js';
+import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part, partWriter } from '../resp/encoder.js';
 import type { FlushReason, Stats } from '../stats.js';
 import { BusyPoll, CLEARTEXT, ENCRYPTED } from '../util/busy-poll.js';
 import { nextTick, now } from '../util/clock.js';
@@ -22,14 +22,18 @@ export interface BatchOwner {
   readonly stream: Duplex;
   readonly options: ResolvedOptions;
   readonly stats: Stats;
-  /** The server's address, for subscribers of our channels. */
-  readonly address: string;
   /** Counts the commands that have been handed to the batch or the socket and await their reply. */
   readonly gate: { readonly inFlight: number };
   /** Notified when the batch is sent or the turn ends: later commands belong to another batch. */
   readonly reads: Pick<Reads, 'endRun'> | undefined;
-  /** Called if bytes could not be written: their commands are queued and will get no reply. */
-  failed(error: unknown): void;
+  readonly connection: {
+    /** The server's, for subscribers of our channels. */
+    readonly address: string;
+    /** Whether pending bytes may be written now; if not, the connection has ended. */
+    mayWrite(): boolean;
+    /** Called if bytes could not be written: their commands are queued and will get no reply. */
+    failed(error: unknown): void;
+  };
 }
 
 /** The last command of a batch while others may still join it. It is encoded when anything else follows. */
@@ -95,6 +99,7 @@ export class Batch {
   #exactBatches = 0;
   #corked = false;
   #scheduled = false;
+  readonly #writePart: (part: Part) => void;
 
   constructor(
     readonly owner: BatchOwner,
@@ -105,6 +110,7 @@ export class Batch {
     const { options, stats } = owner;
     this.options = options;
     this.#limit = options.maxBatchSize;
+    this.#writePart = partWriter(owner.stream, write);
     const unanswered = () => owner.gate.inFlight - (this.commands - this.#joined);
     this.poll = new BusyPoll(options.busyPoll, stats, unanswered, 'encrypted' in owner.stream ? ENCRYPTED : CLEARTEXT);
   }
@@ -207,7 +213,7 @@ export class Batch {
     // write that is larger than a batch goes alone, as a plain client would send it.
     if (bytes > this.options.maxBatchBytes) this.flushThenTell('large');
     this.#cork();
-    this.#writePending();
+    this.writePending();
     const result = this.write.call(this.owner.stream, data, encoding, callback);
     this.#bytes += bytes;
     this.#added(commands, true);
@@ -252,7 +258,7 @@ export class Batch {
       bytes: this.#bytes,
       reason,
       waited: now() - this.#openedAt,
-      address: this.owner.address,
+      address: this.owner.connection.address,
     };
   }
 
@@ -263,7 +269,7 @@ export class Batch {
     this.owner.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
     if (debugFlush.enabled) {
       const what = commands === 1 ? 'command' : 'commands';
-      const { address } = this.owner;
+      const { address } = this.owner.connection;
       // Later: users may replace the log function, whose code must not run within the host's write (invariant 1).
       nextTick(() => debugFlush('%s: %d %s, %d bytes, %s', address, commands, what, bytes, reason));
     }
@@ -276,7 +282,7 @@ export class Batch {
     // Before the write: after it, the reply may arrive, and user code may then issue the same read.
     this.owner.reads?.endRun();
     try {
-      this.#writePending();
+      this.writePending();
       if (this.#corked) {
         this.#corked = false;
         // Node drops what is written within this call. None of our code runs in it: even if a stream in memory answers
@@ -284,7 +290,7 @@ export class Batch {
         this.owner.stream.uncork();
       }
     } catch (error) {
-      this.owner.failed(error);
+      this.owner.connection.failed(error);
     }
   }
 
@@ -315,12 +321,17 @@ export class Batch {
     if (this.commands >= this.#limit) this.#sendPart();
     else if (this.#bytes - UNCOUNTED_BYTES * this.commands >= this.options.maxBatchBytes) this.flushThenTell('bytes');
     else if (exiting) this.flushThenTell('exit');
-    // Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size
-    // is sent by the flush that was scheduled before.
-    if (!this.#scheduled) {
-      this.#scheduled = true;
-      this.schedule(this.#onSchedule);
-    }
+    this.scheduleFlush();
+  }
+
+  /**
+   * Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size is
+   * sent by the flush that was scheduled before.
+   */
+  scheduleFlush(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.schedule(this.#onSchedule);
   }
 
   get serverIsNear(): boolean {
@@ -364,7 +375,7 @@ export class Batch {
     try {
       for (const entry of entries) this.#append(entry.encode());
     } catch (error) {
-      this.owner.failed(error);
+      this.owner.connection.failed(error);
     }
   }
 
@@ -375,17 +386,17 @@ export class Batch {
   }
 
   /** Ordering: pending bytes of fast commands reach the stream here, before the host's next write (invariant 2). */
-  #writePending(): void {
+  writePending(): void {
     this.#checkText();
     if (this.#parts.length === 0) return;
     const parts = this.#parts;
     this.#parts = [];
     if (parts.length > 1) this.#cork();
-    const { stream } = this.owner;
+    if (!this.owner.connection.mayWrite()) return;
     try {
-      for (const part of parts) this.write.call(stream, part, typeof part === 'string' ? 'latin1' : undefined);
+      for (const part of parts) this.#writePart(part);
     } catch (error) {
-      this.owner.failed(error);
+      this.owner.connection.failed(error);
     }
   }
 }

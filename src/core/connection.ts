@@ -9,7 +9,7 @@ import { drainAtExit } from '../util/process-exit.js';
 import type { Incoming } from './features.js';
 import { HostWriteHook } from './host-writes.js';
 import { type ConnectionSetup, Outgoing } from './outgoing.js';
-import { ReplyCount } from './reply-count.js';
+import { notAsWritten, ReplyCount } from './reply-count.js';
 import { ReplyReader } from './reply-reader.js';
 import { TransactionState } from './transaction-state.js';
 
@@ -35,6 +35,8 @@ export class Connection {
   /** Whether anything but replies to the handshake has come. */
   #hasAnswered = false;
   #isDetached = false;
+  /** The function last found in our hook's place. */
+  #replacedBy: unknown;
   #unhook = () => {};
   #address: string | undefined;
   #forgetExit = () => {};
@@ -54,7 +56,7 @@ export class Connection {
     this.transaction = new TransactionState(client.commandQueue, !fresh);
     this.outgoing = new Outgoing(setup, this);
     this.incoming = this.outgoing.reads?.incoming;
-    this.#hostWrites = new HostWriteHook(this, this.outgoing);
+    this.#hostWrites = new HostWriteHook(this.outgoing);
     this.reader = new ReplyReader(this, listener, fresh);
   }
 
@@ -76,20 +78,40 @@ export class Connection {
     const { reader } = this;
     if (!this.open) return 'connection';
     // Fast bytes would overtake what a wrapper over our hook holds back.
-    if (this.stream.write !== this.#hostWrites.write) return 'patched';
+    if (!this.isHooked) {
+      this.#handOver();
+      return 'patched';
+    }
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'downgraded' : 'connection';
     return clientFallbackReason(this.client, this.stream);
+  }
+
+  /** Whether the host's writes reach our hook first. */
+  get isHooked(): boolean {
+    return this.stream.write === this.#hostWrites.write;
+  }
+
+  /** False if the host has queued commands after pending ones, and written them past our hook: the connection ends. */
+  mayWrite(): boolean {
+    const { lastQueued } = this.replies;
+    if (this.isHooked || lastQueued === undefined || this.client.commandQueue.peekAt(-1) === lastQueued) return true;
+    this.failed(notAsWritten());
+    return false;
+  }
+
+  /** Writes all that is held here, once for each function that has taken our hook's place. */
+  #handOver(): void {
+    const { gate, batch } = this.outgoing;
+    if (this.#replacedBy === this.stream.write) return;
+    this.#replacedBy = this.stream.write;
+    gate.drain(batch);
+    batch.writePending();
   }
 
   /** The reader says that from now on the host decodes everything, and entries leave the queue uncounted. */
   readerGaveUp(): void {
     // Later: subscribers must not run inside the reader (invariant 7).
     nextTick(() => reportConnection(this, 'downgraded', NOT_READ));
-  }
-
-  /** Whether a chunk is being read, here or by the host, so that code of others may run. */
-  get isReaderBusy(): boolean {
-    return this.reader.isBusy;
   }
 
   /** The server's. Read only when there are subscribers: a socket keeps its peer's address once it was read. */

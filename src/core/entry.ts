@@ -4,9 +4,9 @@ import { type EntryContext, HostCommandFacade } from '../host/command-facade.js'
 import type { QueueItem } from '../host/types.js';
 import type { ReplyDecoder } from '../resp/decoder.js';
 import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../resp/encoder.js';
-import { SETTLED } from '../util/deadlines.js';
+import { leaveDeadline } from '../util/deadlines.js';
 import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
-import { deepCopy } from '../util/values.js';
+import { deepCopy, errorFor } from '../util/values.js';
 
 function noop(): void {}
 
@@ -141,31 +141,12 @@ export function entryOf(item: QueueItem | undefined): Entry | undefined {
   return command instanceof Entry && command.readHere ? command : undefined;
 }
 
-/** Not a private method: V8 would brand each entry for it. */
-function leaveDeadline(entry: Entry): void {
-  const { deadline } = entry;
-  entry.deadline = SETTLED;
-  deadline?.settled();
-}
-
 /** Removes the followers of an entry that settles. A second call returns none: a reply may follow a timeout. */
 export function takeFollowers(entry: Entry): readonly Entry[] {
   const { followers } = entry;
   if (followers === undefined) return [];
   entry.followers = undefined;
   return followers;
-}
-
-/** An equal error for another caller, with that caller's command. It is native, as `structuredClone` requires. */
-export function errorFor({ name, args }: Entry, error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
-  const copy: object = new Error();
-  Object.setPrototypeOf(copy, Object.getPrototypeOf(error));
-  // V8: `stack` may be an accessor, which gives each error its own.
-  const { stack: _, ...others } = Object.getOwnPropertyDescriptors(error);
-  Object.defineProperties(copy, others);
-  Object.defineProperty(copy, 'stack', { value: error.stack, writable: true, enumerable: false, configurable: true });
-  return 'command' in copy ? Object.assign(copy, { command: { name, args } }) : copy;
 }
 
 /** The entry of a single call, which has its own promise. */

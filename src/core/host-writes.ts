@@ -24,15 +24,6 @@ function entryWrittenAs(data: HostWrite['data']): Entry | undefined {
   return entry;
 }
 
-/** The connection whose stream the host writes to. */
-interface WrittenConnection {
-  readonly open: boolean;
-  /** Whether a chunk is being read, so that code of others may run. */
-  readonly isReaderBusy: boolean;
-  /** @param queuedAhead - commands of the present write that the host has queued already. */
-  checkQueue(queuedAhead: number): void;
-}
-
 /**
  * Stands in front of the stream's `write`, and gets all that the host writes: single commands, explicit pipelines,
  * handshakes, and commands of ours that come back through layers over `sendCommand`.
@@ -41,20 +32,19 @@ export class HostWriteHook {
   readonly client: HostClient;
   readonly #requests = new HostWrites();
 
-  constructor(
-    readonly connection: WrittenConnection,
-    readonly outgoing: Outgoing,
-  ) {
+  constructor(readonly outgoing: Outgoing) {
     this.client = outgoing.client;
   }
 
   readonly write = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']): boolean => {
+    // First: a hook of others, which runs as immediates are made, may send commands.
+    if (this.outgoing.connection.open && !this.#handshaking) this.outgoing.batch.scheduleFlush();
     const result = this.#write(data, encoding, callback);
     // The length of the queue after this write can be predicted, except while replies are read (each removes a command,
     // and user code may send in between), and below a wrapper over this hook, which may hold bytes of queued commands.
-    const isOutermost = this.outgoing.stream.write === this.write;
-    if (this.connection.open && data.length > 0 && !this.connection.isReaderBusy && isOutermost)
-      this.outgoing.replies.expectedQueueLength = this.client.commandQueue.length + 1;
+    const { connection, replies } = this.outgoing;
+    if (connection.open && data.length > 0 && !connection.reader.isBusy && connection.isHooked)
+      replies.expectedQueueLength = this.client.commandQueue.length + 1;
     return result;
   };
 
@@ -63,9 +53,10 @@ export class HostWriteHook {
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
-    const { connection, outgoing } = this;
-    const { gate, batch, reads, stats, stream } = outgoing;
+    const { outgoing } = this;
+    const { connection, gate, batch, reads, stats, stream } = outgoing;
     const { begun } = outgoing.transaction;
+    outgoing.replies.lastQueued = undefined;
     const entry = entryWrittenAs(data);
     if (entry !== undefined) connection.checkQueue(0);
     if (entry !== undefined && connection.open && !this.#handshaking && !reads?.incoming) {

@@ -17,6 +17,7 @@ import { CallEntry, Entry } from './entry.js';
 import type { Admission, Call, Reads } from './features.js';
 import { InFlightGate } from './in-flight-gate.js';
 import type { ReplyCount } from './reply-count.js';
+import type { ReplyReader } from './reply-reader.js';
 import type { TransactionState } from './transaction-state.js';
 
 /** Derives the promise that the caller gets from the one that the reply settles. */
@@ -68,8 +69,17 @@ interface OutgoingConnection {
   readonly replies: ReplyCount;
   /** Why a command cannot take the fast path here now; undefined if it can. */
   fallbackReason(): FallbackReason | undefined;
-  /** Checks that the host has queued what it wrote last, before something is put behind it. */
-  checkQueue(): void;
+  /** Whether the host's writes reach our hook first. */
+  readonly isHooked: boolean;
+  /** Whether pending bytes may be written now; if not, the connection has ended. */
+  mayWrite(): boolean;
+  readonly reader: Pick<ReplyReader, 'isBusy'>;
+  /**
+   * Checks that the host has queued what it wrote last, before something is put behind it.
+   *
+   * @param queuedAhead - commands of the host's present write that are queued already.
+   */
+  checkQueue(queuedAhead?: number): void;
   failed(error: unknown): void;
 }
 
@@ -117,18 +127,6 @@ export class Outgoing implements BatchOwner, Dispatcher {
     this.reads = setup.readsOn(this);
   }
 
-  get open(): boolean {
-    return this.connection.open;
-  }
-
-  get address(): string {
-    return this.connection.address;
-  }
-
-  failed(error: unknown): void {
-    this.connection.failed(error);
-  }
-
   dispatch(
     variant: CommandVariant,
     args: readonly unknown[],
@@ -161,6 +159,8 @@ export class Outgoing implements BatchOwner, Dispatcher {
   /** Ordering: the bytes and the entry are appended in one synchronous step (invariant 1). */
   enqueue(entry: Entry, encoded: Encoded, deadline: Deadline | undefined): void {
     const { client, gate, batch, replies } = this;
+    // First: a hook that runs as timers are made may send commands.
+    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     if (replies.expectedQueueLength !== undefined) this.connection.checkQueue();
     const { begun } = this.transaction;
     const waits = gate.mustWait(1, begun);
@@ -169,16 +169,19 @@ export class Outgoing implements BatchOwner, Dispatcher {
     this.stats.commands += 1;
     this.stats.fastCommands += 1;
     if (entry.deadline === undefined) deadline?.add(entry);
-    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     // Before the write: a Connector's stream may answer within it.
     replies.expected += 1;
+    replies.lastQueued = entry;
     if (exact !== undefined) {
       client.commandQueue.push(entry);
       gate.holdFast(exact, begun);
     } else if (typeof encoded === 'string' || !isGroup(encoded)) {
       client.commandQueue.push(entry);
       batch.addFast(encoded, entry);
-    } else if (!encoded.add(entry as CallEntry)) replies.expected -= 1;
+    } else {
+      if (!encoded.add(entry as CallEntry)) replies.expected -= 1;
+      replies.lastQueued = client.commandQueue.peekAt(-1);
+    }
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
@@ -191,13 +194,14 @@ export class Outgoing implements BatchOwner, Dispatcher {
    */
   enqueueTogether(items: readonly QueueItem[], encoded: Part[], inTransaction: boolean): void {
     const { client, gate, batch, replies, stats } = this;
+    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     if (replies.expectedQueueLength !== undefined) this.connection.checkQueue();
     const waits = gate.mustWait(items.length, inTransaction);
-    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     let fast = 0;
     for (const item of items) {
       if (item instanceof Entry) fast += 1;
       client.commandQueue.push(item);
+      replies.lastQueued = item;
     }
     replies.expected += fast;
     stats.commands += items.length;

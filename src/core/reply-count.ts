@@ -1,10 +1,15 @@
 import { CODES, coded } from '../errors.js';
-import type { HostQueue } from '../host/types.js';
+import type { HostQueue, QueueItem } from '../host/types.js';
 
 /** A short queue lacks a command that was written; a long one may hold commands that are not written yet. */
 export interface QueueMismatch {
   readonly error: Error;
   readonly isShort: boolean;
+}
+
+/** Queue and wire do not match. */
+export function notAsWritten(): Error {
+  return coded(Error, CODES.REPLY, 'the client did not queue what it wrote, the connection is closed');
 }
 
 /** The replies of one connection, counted by the commands that have left the host's queue. */
@@ -22,6 +27,9 @@ export class ReplyCount {
    */
   headBeforeForward: object | undefined;
 
+  /** The last item that was queued here; undefined if the host wrote after it. */
+  lastQueued: QueueItem | undefined;
+
   /**
    * The length that the queue must have once the host has queued what it wrote last: one more than when `write`
    * returned, because the host queues the last command only then. Undefined if there is nothing to check.
@@ -38,8 +46,7 @@ export class ReplyCount {
     const due = this.expectedQueueLength;
     this.expectedQueueLength = undefined;
     if (due === undefined || queue.length === due + queuedAhead) return undefined;
-    const error = coded(Error, CODES.REPLY, 'the client did not queue what it wrote, the connection is closed');
-    return { error, isShort: queue.length < due + queuedAhead };
+    return { error: notAsWritten(), isShort: queue.length < due + queuedAhead };
   }
 
   get all(): number {

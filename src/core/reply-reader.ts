@@ -123,7 +123,8 @@ export class ReplyReader {
     this.#checkListener();
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
-    this.source.restore();
+    // If others have wrapped our listener, it stays, and passes all on.
+    if (this.source.isAttached) this.source.restore();
     this.#forwardPartial();
   }
 
@@ -135,9 +136,12 @@ export class ReplyReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
-  /** Invariant 9: the host removes all `data` listeners when it empties its queue. Called once others have run. */
+  /**
+   * Invariant 9: the host removes all `data` listeners when it empties its queue. Called once others have run. If there
+   * are listeners, but not ours, others have wrapped it, and call it.
+   */
   #checkListener(): void {
-    if (!this.source.isAttached && this.#state !== 'removed') this.#state = 'dead';
+    if (this.#state !== 'removed' && this.connection.stream.listenerCount('data') === 0) this.#state = 'dead';
   }
 
   readonly #onData = (chunk: Buffer): void => {

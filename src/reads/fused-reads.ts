@@ -3,12 +3,13 @@ import { CallArguments } from '../commands/call-arguments.js';
 import { type Effect, effectOf } from '../commands/effects.js';
 import type { CommandVariant, FusedName } from '../commands/fast-commands.js';
 import type { Tail } from '../core/batch.js';
-import { type CallEntry, Entry, errorFor } from '../core/entry.js';
+import { type CallEntry, Entry } from '../core/entry.js';
 import type { Group, Outgoing } from '../core/outgoing.js';
 import { CODES, coded, warnOnce } from '../errors.js';
 import type { HostCommand } from '../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../resp/error-meaning.js';
 import { SETTLED } from '../util/deadlines.js';
+import { errorFor } from '../util/values.js';
 import { InternalEntry, internalVariant, sendInternal } from './internal-entry.js';
 
 const MAX_MEMBERS = 64;
@@ -154,8 +155,8 @@ export class FusedReads implements Group, Tail {
    * that is no longer read here sees no transactions.
    */
   mayResend(epoch: number): boolean {
-    const { open, transaction } = this.outgoing;
-    return open && !transaction.open && this.epoch === epoch;
+    const { connection, transaction } = this.outgoing;
+    return connection.open && !transaction.open && this.epoch === epoch;
   }
 
   /** A fused command got an error that a single read would not get. Ends fusing, unless the error is temporary. */

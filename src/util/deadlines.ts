@@ -13,6 +13,13 @@ export interface Timed {
   timedOut(error: unknown): void;
 }
 
+/** The entry has settled. */
+export function leaveDeadline(entry: Timed): void {
+  const { deadline } = entry;
+  entry.deadline = SETTLED;
+  deadline?.settled();
+}
+
 /** Host: the error of `Command#setTimeout`. */
 export function timedOut(): Error {
   return new Error('Command timed out');

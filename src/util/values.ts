@@ -69,6 +69,18 @@ export function sizeOf(value: unknown): number {
   return bytes;
 }
 
+/** An equal error for another caller, with that caller's command. It is native, as `structuredClone` requires. */
+export function errorFor({ name, args }: { readonly name: string; readonly args: unknown }, error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const copy: object = new Error();
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error));
+  // V8: `stack` may be an accessor, which gives each error its own.
+  const { stack: _, ...others } = Object.getOwnPropertyDescriptors(error);
+  Object.defineProperties(copy, others);
+  Object.defineProperty(copy, 'stack', { value: error.stack, writable: true, enumerable: false, configurable: true });
+  return 'command' in copy ? Object.assign(copy, { command: { name, args } }) : copy;
+}
+
 /** The characters hashed at either end: texts of equal length and equal ends have equal hashes. */
 const HASHED = 64;
 /** FNV's offset basis. */

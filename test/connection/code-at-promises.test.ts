@@ -1,9 +1,11 @@
 /**
- * Hooks that run while a promise is made, such as those of tracers: what they send does not take the caller's place.
+ * Hooks that run while a promise or a timer is made, such as those of tracers: what they send does not take the
+ * caller's place.
  */
 import { createHook } from 'node:async_hooks';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
+import { cold } from '../helpers/cold.js';
 import { HOSTS, LONG_ENOUGH, outcomesWithin } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
@@ -31,5 +33,32 @@ describe.each(HOSTS)('$name: commands sent while another one makes its promises'
       return outcomesWithin(LONG_ENOUGH, [outer, inner[0] as Promise<unknown>]);
     });
     expect(settled).toEqual([{ value: 'outer' }, { value: 'inner' }]);
+  });
+
+  it.each([
+    ['Immediate', 'of the host'],
+    ['Timeout', 'of the host'],
+    ['Immediate', 'fast'],
+    ['Timeout', 'fast'],
+  ])('by the hook of an %s, the first command is %s: each caller gets its own reply', async (type, first) => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), { socketTimeout: 60_000 }, { maxInFlight: 2 });
+      await client.mset(`${prefix}outer`, 'outer', `${prefix}inner`, 'inner');
+      const inner: Promise<unknown>[] = [];
+      let isSent = false;
+      const sendInner = () => {
+        if (isSent) return;
+        isSent = true;
+        for (let count = 0; count < 3; count += 1) inner.push(client.get(`${prefix}inner`));
+      };
+      const hook = createHook({ init: (_id, made) => made === type && sendInner() });
+      hook.enable();
+      const get = (how: string) =>
+        how === 'fast' ? client.get(`${prefix}outer`) : cold(client, 'get', `${prefix}outer`);
+      const outer = [get(first), get('fast')];
+      hook.disable();
+      sendInner();
+      return outcomesWithin(LONG_ENOUGH, [...outer, ...inner]);
+    });
   });
 });

@@ -5,6 +5,8 @@ import { Socket } from 'node:net';
 import { Duplex, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { Coalesced } from 'ioredis-coalesce';
+import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAs, expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
 import { bundled } from '../helpers/bundled.js';
@@ -196,4 +198,158 @@ describe.each(HOSTS)('$name: a wrapper of write that holds bytes back, set after
       return [values, await client.echo('put back')];
     });
   });
+});
+
+type Write = Socket['write'];
+/** The parts of a write, past all hooks. */
+const bare = (stream: Socket): Write =>
+  function write(...args: unknown[]) {
+    return Socket.prototype.write.apply(stream, args as never);
+  } as Write;
+
+describe.each(HOSTS)('$name: a write that does not call what it replaces', (host) => {
+  const prefix = uniquePrefix('replaced-write');
+  const keys = ['a', 'b', 'c'].map((name) => `${prefix}${name}`) as [string, string, string];
+  const [a, b, c] = keys;
+  const connectWith = async (
+    kind: Kind,
+    options: CoalesceOptions = {},
+    onConnect: (stream: Socket) => void = () => {},
+  ) => {
+    const client = createAs('plain', host, redisUrl());
+    client.once('connect', () => onConnect((client as unknown as { stream: Socket }).stream));
+    await ready(client);
+    if (kind === 'coalesced') coalesce(client, options);
+    // Once the host has decoded a reply, commands are fast.
+    await cold(client, 'mset', ...keys.flatMap((key) => [key, `of ${key}`]));
+    return { client, stream: (client as unknown as { stream: Socket }).stream };
+  };
+
+  it('is not overtaken by what was sent before, nor overtakes it', async () => {
+    const values = await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind);
+      const first = client.get(a);
+      stream.write = bare(stream);
+      return Promise.all([first, client.get(b), cold(client, 'get', c)]);
+    });
+    expect(values).toEqual(keys.map((key) => `of ${key}`));
+  });
+
+  it('may be that of before coalesce()', async () => {
+    await expectAsPlain(async (kind) => {
+      let takeOff = () => {};
+      const { client } = await connectWith(kind, {}, (stream) => {
+        const { write } = stream;
+        stream.write = ((...args: Parameters<Write>) => write.apply(stream, args)) as Write;
+        takeOff = () => {
+          stream.write = write;
+        };
+      });
+      const first = client.get(a);
+      takeOff();
+      return Promise.all([first, client.get(b), cold(client, 'get', c)]);
+    });
+  });
+
+  it('comes after a backlog', async () => {
+    await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind, { maxInFlight: 2 });
+      const held = [a, a, a, b].map((key) => client.get(key));
+      await new Promise(setImmediate);
+      stream.write = bare(stream);
+      return Promise.all([...held, client.get(c), client.strlen(c)]);
+    });
+  });
+
+  it('that the host calls first, ends the connection: its command and what is pending are sent again', async () => {
+    await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind);
+      const errors: Error[] = [];
+      client.on('error', (error) => errors.push(error));
+      const first = client.get(a);
+      stream.write = bare(stream);
+      const values = await Promise.all([first, cold(client, 'get', b), client.get(c)]);
+      expect(errors.map((error) => (error as Error & { code?: string }).code)).toEqual(
+        kind === 'plain' ? [] : ['COALESCE_ERR_REPLY'],
+      );
+      return values;
+    });
+  });
+});
+
+describe.each(HOSTS)(
+  '$name: the data listener of a coalesced connection, wrapped by code that delays replies',
+  (host) => {
+    it.each(['goes on', 'is detached'])('gets all replies: it %s', async (how) => {
+      const key = uniquePrefix('delayed');
+      await expectAsPlain(async (kind) => {
+        const client = await connect(kind, host, redisUrl());
+        await client.set(key, 'v');
+        const { stream } = client as unknown as { stream: Socket };
+        const listeners = stream.listeners('data') as ((chunk: Buffer) => void)[];
+        stream.removeAllListeners('data');
+        stream.on('data', (chunk: Buffer) =>
+          setTimeout(() => {
+            for (const each of listeners) each.call(stream, chunk);
+          }, 5),
+        );
+        if (how === 'is detached') (client as Partial<Coalesced>).coalescer?.detach();
+        const first = await outcomesWithin(LONG_ENOUGH, [client.get(key)]);
+        // The host decodes an error.
+        const second = await outcomesWithin(LONG_ENOUGH, [client.incr(key), client.get(key)]);
+        const third = await outcomesWithin(LONG_ENOUGH, [client.get(key), cold(client, 'echo', 'said')]);
+        return [...first, ...second, ...third].map((outcome) => JSON.stringify(outcome));
+      });
+    });
+  },
+);
+
+describe.each(HOSTS)('$name: text beyond ASCII, on a stream that ignores the encoding of a write', (host) => {
+  /** A tunnel that passes text on as UTF-8, Node's default. */
+  class Tunnel extends Duplex {
+    readonly socket: Socket;
+
+    constructor(port: number) {
+      super({ decodeStrings: false });
+      this.socket = new Socket().connect(port, '127.0.0.1');
+      this.socket.on('data', (chunk) => this.push(chunk));
+      this.socket.on('close', () => this.destroy());
+    }
+
+    override _read(): void {}
+    override _write(chunk: string | Buffer, _encoding: BufferEncoding, done: () => void): void {
+      this.socket.write(chunk, done);
+    }
+    override _final(done: () => void): void {
+      this.socket.end(done);
+    }
+    setNoDelay(): void {}
+    setKeepAlive(): void {}
+    setTimeout(): void {}
+  }
+
+  const useWith = (open: (port: number) => Duplex) =>
+    expectAsPlain(async (kind) => {
+      const url = redisUrl();
+      const options = { Connector: connectorOf(() => open(Number(new URL(url).port))), retryStrategy: () => null };
+      const client = await ready(createAs(kind, host, '', options));
+      const key = uniquePrefix('naïve');
+      const sent = [
+        client.set('ascii', 'ascii'),
+        client.set(key, 'naïve café'),
+        client.get(key),
+        client.getBuffer(key),
+      ];
+      return outcomesWithin(LONG_ENOUGH, sent);
+    });
+
+  it("is that of a plain client: a Connector's stream", () => useWith((port) => new Tunnel(port)));
+
+  it('is that of a plain client: a wrapper that passes on the data alone', () =>
+    useWith((port) => {
+      const socket = new Socket().connect(port, '127.0.0.1');
+      const { write } = socket;
+      socket.write = ((data: string) => write.call(socket, data)) as Write;
+      return socket;
+    }));
 });

@@ -1,13 +1,13 @@
 import { performance } from 'node:perf_hooks';
 import type { FastCommand } from '../../commands/fast-commands.js';
 import { words } from '../../commands/fast-commands.js';
-import { type Entry, errorFor, takeFollowers } from '../../core/entry.js';
+import { type Entry, takeFollowers } from '../../core/entry.js';
 import type { EntryContext } from '../../host/command-facade.js';
 import { InternalEntry } from '../../reads/internal-entry.js';
 import { copyOfText, keyName, readArguments } from '../../reads/names.js';
 import { now } from '../../util/clock.js';
 import { SETTLED } from '../../util/deadlines.js';
-import { deepCopy } from '../../util/values.js';
+import { deepCopy, errorFor } from '../../util/values.js';
 import { elementsOf, type Identity, type KeyPattern, KeyPatterns, type Successor } from './key-patterns.js';
 
 type Successors = KeyPattern['successors'];
