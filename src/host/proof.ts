@@ -2,6 +2,7 @@
  * Functions of the host that cannot be reached are recognized by behaviour: its encoder and decoder are run on a fixed
  * corpus, and must return the same as ours. Once per copy of the host, on objects that no client uses.
  */
+import { isDeepStrictEqual } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import { FAST_COMMANDS, KEY_POSITIONS } from '../commands/fast-commands.js';
 import { NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
@@ -66,21 +67,6 @@ export function disproof(
   for (const [options, replies] of MODES) wrong ??= wrongReplies(commandClass, open(options), replies);
   return wrong;
 }
-
-/** Whether two values of replies are alike: text, numbers, null, Buffers, arrays, objects. */
-function areAlike(one: unknown, other: unknown): boolean {
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
-    return Object.is(one, other);
-  if (one instanceof Buffer) return other instanceof Buffer && one.equals(other);
-  if (Object.getPrototypeOf(one) !== Object.getPrototypeOf(other)) return false;
-  const names = Object.keys(one);
-  return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && areAlike(valueIn(one, name), valueIn(other, name)))
-  );
-}
-/** The value of an own property, even of `__proto__`. */
-const valueIn = (object: object, name: string) => Object.getOwnPropertyDescriptor(object, name)?.value as unknown;
 
 interface Made extends HostCommand {
   toWritable(stream: object): string | Buffer;
@@ -168,7 +154,7 @@ function wrongReplies(
     const raw = decoder.decode(bytes, 0, false, false);
     if (raw === NOT_DECODED) continue;
     const text = decoder.decode(bytes, 0, true, false);
-    if (!areAlike(outcomes[0], raw) || !areAlike(transformReply.call(context, outcomes[0]), text)) {
+    if (!isDeepStrictEqual(outcomes[0], raw) || !isDeepStrictEqual(transformReply.call(context, outcomes[0]), text)) {
       return `decodes ${JSON.stringify(reply).slice(0, 30)} otherwise`;
     }
   }
