@@ -1,9 +1,7 @@
+import { ReplyDecoder, type ReplyMode } from '../resp/decoder.js';
 import { ReplyScanner } from '../resp/reply-scanner.js';
 
 const PUSH = 62; // >
-const BULK = 36; // $
-const CR = 13;
-const LINE_END = 2;
 /** RESP: `invalidate` with the array of its keys, or null for all of them. */
 const HEADER = Buffer.from('>2\r\n$10\r\ninvalidate\r\n');
 /** Most bytes of an invalidation assembled from several chunks; a longer one invalidates all keys. */
@@ -74,17 +72,11 @@ export class InvalidationReader {
   }
 }
 
+const RESP3: ReplyMode = { resp3Types: true, replyMapping: 'legacy', stringNumbers: false };
+
 /** The keys of a complete invalidation; undefined if it is for all keys, or if they cannot be read. */
 function keysOf(push: Buffer): string[] | undefined {
-  const keys: string[] = [];
-  let position = push.indexOf(CR, HEADER.length) + LINE_END;
-  while (position < push.length) {
-    if (push[position] !== BULK) return undefined;
-    const lineEnd = push.indexOf(CR, position);
-    const start = lineEnd + LINE_END;
-    const end = start + Number(push.latin1Slice(position + 1, lineEnd));
-    keys.push(push.utf8Slice(start, end));
-    position = end + LINE_END;
-  }
-  return keys.length > 0 ? keys : undefined;
+  const keys = new ReplyDecoder(RESP3).decode(push, HEADER.length, true);
+  if (!Array.isArray(keys) || keys.length === 0) return undefined;
+  return keys.every((key) => typeof key === 'string') ? keys : undefined;
 }

@@ -469,8 +469,9 @@ describe('InvalidationReader', () => {
     [push('', 'é', 'a,b', '\r\n$1\r\n'), ['', 'é', 'a,b', '\r\n$1\r\n']],
     [`>2\r\n${bulk('invalidate')}_\r\n`, undefined],
     [`>2\r\n${bulk('invalidate')}*-1\r\n`, undefined],
+    [`>2\r\n${bulk('invalidate')}*2\r\n${bulk('a')}+b\r\n`, ['a', 'b']],
     // Of another form than Redis sends: whichever keys are meant.
-    [`>2\r\n${bulk('invalidate')}*2\r\n${bulk('a')}+b\r\n`, undefined],
+    [`>2\r\n${bulk('invalidate')}*2\r\n${bulk('a')}:1\r\n`, undefined],
     [`>2\r\n${bulk('invalidate')}*1\r\n:${'1'.repeat(30)}\r\n`, undefined],
   ])('reads %j, however it is split', (text, keys) => {
     const bytes = Buffer.from(text);
