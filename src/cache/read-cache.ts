@@ -143,7 +143,7 @@ export class ReadCache implements Incoming {
     const { key, prediction, text } = read;
     if (prediction === undefined) return;
     if (!prediction.isUsed) this.outgoing.stats.cache.predictionsUsed += 1;
-    (prediction as PredictedEntry).used();
+    prediction.used();
     if (key.quota === this.store || this.store.admits(key.name, text)) {
       this.store.keep(key);
       if (!read.pending) read.prediction = undefined;
@@ -337,8 +337,7 @@ export class ReadCache implements Incoming {
     const predictor = this.#predicting;
     const { transaction } = this.outgoing;
     if (predictor === undefined || !this.tracking.on || transaction.open || transaction.watching) return;
-    const prediction = answer?.prediction as PredictedEntry | undefined;
-    predictor.read({ variant, wireArgs: args.length === 1 ? args[0] : args }, prediction);
+    predictor.read({ variant, wireArgs: args.length === 1 ? args[0] : args }, answer?.prediction);
   }
 
   /** Sends a read that is likely to be issued, unless it has an answer already; returns whether it was sent. */

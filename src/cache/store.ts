@@ -1,7 +1,7 @@
 import { type CommandVariant, isOfMissingKey } from '../commands/fast-commands.js';
 import { copyOfText } from '../reads/names.js';
 import { deepCopy, hashOf, memoryOf, sizeOf } from '../util/values.js';
-import type { Prediction } from './prefetch/prediction.js';
+import type { PredictedEntry } from './prefetch/prediction.js';
 
 /** Approximate bytes of memory per key and per answer, without their own text. */
 const KEY_OVERHEAD = 200;
@@ -39,7 +39,7 @@ export class CachedRead {
     /** Whether Redis tracks the key because of this read, as `CLIENT CACHING YES` asks. */
     public tracked: boolean,
     /** Set until the answer is kept like any other. */
-    public prediction: Prediction | undefined,
+    public prediction: PredictedEntry | undefined,
   ) {}
 
   /** A copy of the value for a caller. */
@@ -249,7 +249,7 @@ export class CacheStore extends Quota {
     variant: CommandVariant,
     text: string,
     tracked: boolean,
-    prediction?: Prediction,
+    prediction?: PredictedEntry,
   ): CachedRead {
     const isOwn = prediction !== undefined;
     // A prediction's texts were built here, so they keep no other text alive.
@@ -263,7 +263,7 @@ export class CacheStore extends Quota {
   }
 
   /** Makes an answer pending again, because its read is about to be sent. It is no longer used. */
-  refresh(read: CachedRead, tracked: boolean, prediction?: Prediction): void {
+  refresh(read: CachedRead, tracked: boolean, prediction?: PredictedEntry): void {
     const { quota } = read.key;
     read.pending = true;
     read.tracked = tracked;
@@ -274,7 +274,7 @@ export class CacheStore extends Quota {
     this.#setPrediction(read, prediction);
   }
 
-  #setPrediction(read: CachedRead, prediction: Prediction | undefined): void {
+  #setPrediction(read: CachedRead, prediction: PredictedEntry | undefined): void {
     read.prediction?.unused();
     read.prediction = prediction;
     if (prediction !== undefined) read.key.predictedUntil = prediction.until;

@@ -3,6 +3,7 @@ import Denque from 'denque';
 import { describe, expect, it } from 'vitest';
 import { InvalidationReader } from '../../src/cache/invalidations.js';
 import { IssuedCommands } from '../../src/cache/issued-commands.js';
+import type { PredictedEntry } from '../../src/cache/prefetch/prediction.js';
 import { type CachedRead, CacheStore, RecentReads } from '../../src/cache/store.js';
 import { Liveness } from '../../src/cache/tracking.js';
 import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.js';
@@ -326,7 +327,7 @@ it('predictions whose keys end alike are found as fast as others', () => {
   const fill = (nameOf: (index: number) => string) => {
     const store = new CacheStore(10_000, 1e9);
     const names = Array.from({ length: 4_000 }, (_, index) => nameOf(index));
-    const prediction = { until: 1e9, isUsed: false, unused() {} };
+    const prediction = { until: 1e9, unused() {} } as unknown as PredictedEntry;
     for (const name of names) store.addPending(name, get, NONE, false, prediction);
     return () => {
       const from = performance.now();

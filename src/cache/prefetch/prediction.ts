@@ -101,15 +101,6 @@ export class Predictor {
 
 const NONE: readonly Successor[] = [];
 
-/** A read that was sent before any caller issued it. */
-export interface Prediction {
-  /** Its answer may be used once, before this time of `now()`. */
-  readonly until: number;
-  isUsed: boolean;
-  /** No caller has used its answer. */
-  unused(): void;
-}
-
 /** Why a read is predicted: the successor, its identity, and the other successors. */
 export interface PredictionOrigin {
   readonly successor: Successor;
@@ -117,8 +108,8 @@ export interface PredictionOrigin {
   readonly successors: Successors;
 }
 
-/** A predicted read. Callers that issue it while it is in flight become its followers. */
-export class PredictedEntry extends InternalEntry implements Prediction {
+/** A read that was sent before any caller issued it. Callers that do so while it is in flight become its followers. */
+export class PredictedEntry extends InternalEntry {
   isUsed = false;
   #hasOutcome = false;
   /** No deadline: its followers have their own. */
@@ -129,6 +120,7 @@ export class PredictedEntry extends InternalEntry implements Prediction {
     readonly origin: PredictionOrigin,
     key: string,
     context: EntryContext,
+    /** Its answer may be used once, before this time of `now()`. */
     readonly until: number,
     readonly refused: (pattern: KeyPattern, message: string, followers: readonly Entry[]) => void,
   ) {
@@ -136,12 +128,14 @@ export class PredictedEntry extends InternalEntry implements Prediction {
     super(variant, args.length === 0 ? key : [key, ...args], context, () => {});
   }
 
+  /** A caller has used its answer. */
   used(): void {
     if (!this.#hasOutcome) this.origin.successor.used += 1;
     this.#hasOutcome = true;
     this.isUsed = true;
   }
 
+  /** No caller has used its answer. */
   unused(): void {
     if (!this.#hasOutcome) this.origin.successor.unused += 1;
     this.#hasOutcome = true;
