@@ -76,7 +76,9 @@ export class IssuedCommands {
     }
     switch (effect) {
       case 'shows':
-        this.#showsAnything(position);
+        // Without BCAST, the push of a change arrives before the reply that shows it.
+        if (this.usesBroadcast) this.changesAnything(position);
+        else this.holdUntil(position);
         break;
       case 'script':
       case 'anything':
@@ -116,12 +118,6 @@ export class IssuedCommands {
     this.#anything = position;
     this.#awaits(position);
     this.#heldUntil = Number.POSITIVE_INFINITY;
-  }
-
-  /** The reply to a command may show any key. Without BCAST, the push of a change arrives before it. */
-  #showsAnything(position: number): void {
-    if (this.usesBroadcast) this.changesAnything(position);
-    else this.holdUntil(position);
   }
 
   /** The reply at `position` will not be kept, but will show a key that has kept answers. */

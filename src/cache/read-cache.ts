@@ -99,9 +99,7 @@ export class ReadCache implements Incoming {
   lookUp(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
     const name = keyName(args[0]);
     if (name === undefined || !this.tracking.on || this.outgoing.transaction.open) return undefined;
-    const rest = readArguments(args.length === 1 ? name : args);
-    const key = this.store.key(name);
-    const read = rest === undefined ? undefined : key?.find(variant, rest);
+    const read = this.#find(name, variant, args.length === 1 ? name : args);
     if (read !== undefined && (this.#mayUse(read) || this.#mayFollow(read))) return read;
     const { stats } = this.outgoing;
     if (this.tracking.tracks(name)) stats.cache.misses += 1;
@@ -176,11 +174,6 @@ export class ReadCache implements Incoming {
     );
   }
 
-  /** Whether an answer's age, and that of the last byte received, allow its use at `time`. */
-  #isFresh(read: CachedRead, time: number): boolean {
-    return this.#isYoung(read, time) && this.liveness.allows(time);
-  }
-
   #isYoung({ readAt, key, prediction }: CachedRead, time: number): boolean {
     if (prediction !== undefined && time >= prediction.until) return false;
     return time - readAt < this.options.ttl && time < (key.expiresAt as number);
@@ -234,7 +227,7 @@ export class ReadCache implements Incoming {
       this.#follow(read, entry);
       return;
     }
-    if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
+    if (read === undefined || !this.#mayUse(read) || !this.#isYoung(read, time) || !this.liveness.allows(time)) {
       if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.store.drop(read.key);
       outgoing.stats.cache.misses += 1;
       this.#send(entry);

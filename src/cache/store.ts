@@ -414,32 +414,20 @@ export class RecentReads {
 
   /** @param reads - the approximate number of reads to remember. */
   constructor(reads: number) {
-    this.#hashes = new Int32Array(tableSize(reads));
+    let size = SMALLEST_TABLE;
+    while (size < reads && size < LARGEST_TABLE) size *= 2;
+    this.#hashes = new Int32Array(size);
   }
 
   /** Whether the read with this hash is remembered. Remembers it from now on. */
   remember(hash: number): boolean {
     const hashes = this.#hashes;
     // Each hash has two places and takes a random one. With only one, alternating reads would replace each other.
-    const place = placeIn(hashes, hash);
+    const place = (hash ^ (hash >>> 15)) & (hashes.length - 1);
     if (hashes[place] === hash || hashes[place ^ 1] === hash) return true;
-    this.#random = nextRandom(this.#random);
+    // A linear congruential generator (Numerical Recipes). Its low bits have short periods.
+    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) | 0;
     hashes[this.#random < 0 ? place : place ^ 1] = hash;
     return false;
   }
-}
-
-function tableSize(least: number): number {
-  let size = SMALLEST_TABLE;
-  while (size < least && size < LARGEST_TABLE) size *= 2;
-  return size;
-}
-
-function placeIn(table: { readonly length: number }, hash: number): number {
-  return (hash ^ (hash >>> 15)) & (table.length - 1);
-}
-
-/** A linear congruential generator (Numerical Recipes). Its low bits have short periods. */
-function nextRandom(state: number): number {
-  return (Math.imul(state, 1664525) + 1013904223) | 0;
 }
