@@ -27,7 +27,8 @@ const ownerByStream = new WeakMap<object, FusedReads>();
  * no other follows, is replaced by a `FusedEntry` at the second.
  *
  * The server may not support MGET or HMGET, or may forbid it. Reads sent again after a refusal come after commands
- * issued later. So a `Probe` accompanies a connection's first read, and fusing begins once it is answered.
+ * issued later. So a probe, MGET or HMGET of one read, accompanies a connection's first read, and fusing begins once it
+ * is answered.
  */
 export class FusedReads implements Group, Tail {
   /** The state of the probes. */
@@ -83,13 +84,15 @@ export class FusedReads implements Group, Tail {
     const isText = fused === 'mget' ? typeof wireArgs === 'string' : isTwoTexts(wireArgs);
     if (isText && this.#probes[fused] === undefined) {
       this.#probes[fused] = 'awaited';
-      sendInternal(this.outgoing, new Probe(fused, wireArgs, this));
+      const { context } = this.outgoing;
+      const done = (error: unknown, reply: unknown) => this.#probed(fused, error, reply);
+      sendInternal(this.outgoing, new InternalEntry(VARIANTS[fused].bytes, wireArgs, context, done));
     }
     return isText && this.#probes[fused] === 'given';
   }
 
   /** A probe was answered, or has failed. After a failure the next read sends another one, unless fusing has ended. */
-  probed(name: FusedName, error: unknown, reply: unknown): void {
+  #probed(name: FusedName, error: unknown, reply: unknown): void {
     const isReply = error instanceof Error && error.name === 'ReplyError';
     // WRONGTYPE is about the key: the command is supported and permitted.
     const isGiven = Array.isArray(reply) || (isReply && error.message.startsWith('WRONGTYPE'));
@@ -213,13 +216,6 @@ function isTwoTexts(wireArgs: unknown): boolean {
     typeof wireArgs[0] === 'string' &&
     typeof wireArgs[1] === 'string'
   );
-}
-
-/** MGET or HMGET of one read, to test whether the server allows the command. */
-class Probe extends InternalEntry {
-  constructor(name: FusedName, wireArgs: unknown, owner: FusedReads) {
-    super(VARIANTS[name].bytes, wireArgs, owner.outgoing.context, (error, reply) => owner.probed(name, error, reply));
-  }
 }
 
 /** The members of a fused entry settle themselves. */
