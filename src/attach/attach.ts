@@ -1,13 +1,19 @@
 import { corkOf } from '../cork/cork.js';
 import { environment } from '../environment.js';
 import { CODES, coded, describeType, warnOnce, wrongOption } from '../errors.js';
-import { isHostCluster, speaksResp3 } from '../host/cluster.js';
+import { type HostCluster, isHostCluster, speaksResp3 } from '../host/cluster.js';
 import { firstMissingMember, isTestDouble } from '../host/probe.js';
 import type { HasOptions, HostClient } from '../host/types.js';
-import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import {
+  type CoalesceSetting,
+  DEFAULT_OPTIONS,
+  type ResolvedOptions,
+  resolveSetting,
+  withoutCacheUnless,
+} from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
 import { addIdleHandle, coalescerOf, markProvisional, previousOptions, releaseProvisional } from './attachment.js';
-import { ClientAttachment, coalesceCopy } from './client-attachment.js';
+import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
 import { CorkAttachment, selectMode } from './cork-attachment.js';
 
@@ -58,7 +64,7 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
   const selected = selectMode(client, options);
   if ('why' in selected) {
     corkOf(client)?.undo();
-    new CorkAttachment(client, options, selected, isHostCluster(client) ? coalesceCopyOfCluster : coalesceCopy);
+    new CorkAttachment(client, options, selected, coalesceCopy);
     return;
   }
   if (options.cache && !speaksResp3(client as HostClient)) {
@@ -75,8 +81,8 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
   corkOf(client)?.undo();
   attachOrRestore(client, () =>
     isHostCluster(client)
-      ? new ClusterAttachment(client, options, selected)
-      : new ClientAttachment(client as HostClient, options, selected),
+      ? new ClusterAttachment(client, options, selected, coalesceCopy)
+      : new ClientAttachment(client as HostClient, options, selected, coalesceCopy),
   );
 }
 
@@ -95,9 +101,22 @@ function attachOrRestore(client: object, make: () => unknown): void {
   }
 }
 
-/** Host: the first argument of a Cluster's `duplicate()` is a list of nodes. */
-function coalesceCopyOfCluster(copy: object, _: readonly unknown[], options: ResolvedOptions): void {
-  attachReal(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), options));
+/** The `CoalesceCopy` of all clients and Clusters. */
+function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
+  const client = copy as HostClient | HostCluster;
+  // `monitor()` creates its client by `duplicate()`. The first argument of a Cluster's is a list of nodes.
+  const { monitor, coalesce } = (args[0] ?? {}) as {
+    readonly monitor?: unknown;
+    readonly coalesce?: CoalesceSetting;
+  };
+  if (monitor) return;
+  const chosen = coalesce === undefined ? options : resolveSetting(coalesce, 'option coalesce');
+  if (chosen === false) {
+    addIdleHandle(client, DEFAULT_OPTIONS);
+    return;
+  }
+  attachReal(client, withoutCacheUnless(speaksResp3(client), chosen));
+  if (isHostCluster(client)) setSplitting(client, chosen.splitKeys);
 }
 
 function notAClient(value: unknown, lacking = ''): TypeError {

@@ -38,6 +38,9 @@ export interface SharedByNodes {
   readonly client: HasOptions;
 }
 
+/** Coalesces the plain copy that the host's `duplicate(...args)` has made of a client with these options. */
+export type CoalesceCopy = (copy: object, args: readonly unknown[], options: ResolvedOptions) => void;
+
 /** The attachment of a client or Cluster, stored under `MARK`: its handle, and the target of its methods' calls. */
 export abstract class Attachment<Client extends HasOptions = HasOptions> implements Coalescer {
   readonly counters: Stats;
@@ -52,8 +55,6 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   protected abstract readonly members: readonly Member[];
   /** The client itself, or all nodes of a Cluster, corked ones included. */
   protected abstract readonly clients: readonly HostClient[];
-  /** Coalesces a plain copy that the host's `duplicate(...args)` has made. */
-  protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
   abstract outgoingFor(command: FastCommand, key: unknown, mayBeSeen?: boolean): Outgoing | FallbackReason;
   /** Undoes the subclass's changes to the client. */
   protected abstract uninstall(): void;
@@ -64,6 +65,8 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     readonly options: ResolvedOptions,
     readonly copy: HostCopy,
     patience: number,
+    /** Undefined for a node, which its Cluster duplicates in order to refresh its slots. */
+    readonly coalesceCopy: CoalesceCopy | undefined,
     /** The Cluster, if the client is a node. */
     readonly cluster?: SharedByNodes,
   ) {
@@ -167,7 +170,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   attachCopy(copy: object, args: readonly unknown[]): void {
     // The constructor of the drop-in class has coalesced its copy.
     if ('coalescer' in copy && !releaseProvisional(copy)) return;
-    this.coalesceCopy(copy, args);
+    this.coalesceCopy?.(copy, args, this.options);
   }
 
   /** Omits the client and the Cluster: their options may contain a password, and their queues contain arguments. */

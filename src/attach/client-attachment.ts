@@ -6,45 +6,18 @@ import { Connection } from '../core/connection.js';
 import type { Reads } from '../core/features.js';
 import type { ConnectionSetup, Dispatcher, Outgoing } from '../core/outgoing.js';
 import { type Corked, cork } from '../cork/cork.js';
-import { speaksResp3 } from '../host/cluster.js';
 import { findDataListener } from '../host/probe.js';
 import type { HostCopy } from '../host/recognize.js';
 import type { HostClient } from '../host/types.js';
 import { canBeObserved, LayeredDispatcher, PublishedDispatcher } from '../observed/observed-dispatcher.js';
-import {
-  type CoalesceSetting,
-  corkOptionsOf,
-  DEFAULT_OPTIONS,
-  type ResolvedOptions,
-  resolveSetting,
-  withoutCacheUnless,
-} from '../options.js';
+import { corkOptionsOf, type ResolvedOptions } from '../options.js';
 import type { FallbackReason } from '../stats.js';
-import { Attachment, addIdleHandle, type SharedByNodes } from './attachment.js';
-import { CorkAttachment, corkObserver, selectMode } from './cork-attachment.js';
+import { Attachment, type CoalesceCopy, type SharedByNodes } from './attachment.js';
+import { corkObserver } from './cork-attachment.js';
 import { ReadFeatures } from './read-features.js';
 
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
-
-/** Coalesces the copy, made by the host's `duplicate(...args)`, of a client with these options. */
-export function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
-  // `monitor()` creates its client by `duplicate()`.
-  const { monitor, coalesce } = (args[0] ?? {}) as {
-    readonly monitor?: unknown;
-    readonly coalesce?: CoalesceSetting;
-  };
-  if (monitor) return;
-  const chosen = coalesce === undefined ? options : resolveSetting(coalesce, 'option coalesce');
-  if (chosen === false) {
-    addIdleHandle(copy, DEFAULT_OPTIONS);
-    return;
-  }
-  const client = copy as HostClient;
-  const selected = selectMode(client, chosen);
-  if ('why' in selected) new CorkAttachment(client, chosen, selected, coalesceCopy);
-  else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), chosen), selected);
-}
 
 /** Attached to a client by `coalesce()`: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
@@ -55,8 +28,14 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   readonly cachePrefixes: readonly string[] | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
-  constructor(client: HostClient, options: ResolvedOptions, copy: HostCopy, cluster?: SharedByNodes) {
-    super(client, options, copy, 1, cluster);
+  constructor(
+    client: HostClient,
+    options: ResolvedOptions,
+    copy: HostCopy,
+    coalesceCopy: CoalesceCopy | undefined,
+    cluster?: SharedByNodes,
+  ) {
+    super(client, options, copy, 1, coalesceCopy, cluster);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     const { maxPending } = options;
@@ -86,11 +65,6 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     this.connection = undefined;
     this.#corked?.undo();
     this.#corked = undefined;
-  }
-
-  protected coalesceCopy(copy: object, args: readonly unknown[]): void {
-    // A Cluster duplicates its nodes in order to refresh its slots.
-    if (this.cluster === undefined) coalesceCopy(copy, args, this.options);
   }
 
   admissionFor(): PendingBound | undefined {

@@ -4,15 +4,14 @@ import type { FastCommand } from '../commands/fast-commands.js';
 import type { CallTarget } from '../core/call-target.js';
 import type { Dispatcher, Outgoing } from '../core/outgoing.js';
 import { cork, corkOf } from '../cork/cork.js';
-import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
+import { ClusterRouting, type HostCluster, slotOwners } from '../host/cluster.js';
 import type { HostCopy } from '../host/recognize.js';
 import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient } from '../host/types.js';
 import { LayeredDispatcher } from '../observed/observed-dispatcher.js';
-import { corkOptionsOf, type ResolvedOptions, withoutCacheUnless } from '../options.js';
-import { setSplitting } from '../split/split-keys.js';
+import { corkOptionsOf, type ResolvedOptions } from '../options.js';
 import type { FallbackReason } from '../stats.js';
-import { Attachment, coalescerOf, type SharedByNodes } from './attachment.js';
+import { Attachment, type CoalesceCopy, coalescerOf, type SharedByNodes } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { corkObserver, selectMode } from './cork-attachment.js';
 
@@ -30,8 +29,8 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   /** Which nodes served which slots at the last refresh; only with the option `cache`. */
   #slotOwners: string | undefined;
 
-  constructor(client: HostCluster, options: ResolvedOptions, copy: HostCopy) {
-    super(client, options, copy, 0);
+  constructor(client: HostCluster, options: ResolvedOptions, copy: HostCopy, coalesceCopy: CoalesceCopy) {
+    super(client, options, copy, 0, coalesceCopy);
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
     if (maxPending !== undefined) {
@@ -58,12 +57,6 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     this.client.removeListener('refresh', this.#onRefresh);
     for (const node of this.members) node.detach();
     for (const node of this.client.nodes()) corkOf(node)?.undo();
-  }
-
-  protected coalesceCopy(copy: object): void {
-    const options = withoutCacheUnless(speaksResp3(copy as HostCluster), this.options);
-    new ClusterAttachment(copy as HostCluster, options, this.copy);
-    setSplitting(copy as HostCluster, this.options.splitKeys);
   }
 
   fallbackReason(): FallbackReason | undefined {
@@ -118,7 +111,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
       return;
     }
     corkOf(node)?.undo();
-    const attachment = new ClientAttachment(node, this.options, selected, this);
+    const attachment = new ClientAttachment(node, this.options, selected, undefined, this);
     this.#nodes.set(node, attachment);
     if (!this.enabled) attachment.detach();
   };

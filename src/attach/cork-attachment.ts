@@ -16,7 +16,7 @@ import type { AnyFunction, HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, corkOptionsOf, needingFastPath, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { defineHandle, releaseProvisional } from './attachment.js';
+import { type CoalesceCopy, defineHandle, releaseProvisional } from './attachment.js';
 import { report } from './report.js';
 
 /** Why a client is corked. */
@@ -112,7 +112,7 @@ export class CorkAttachment implements Coalescer {
     readonly client: HasOptions & { readonly status?: string },
     readonly options: ResolvedOptions,
     readonly reason: CorkReason,
-    readonly coalesceCopy: (copy: object, args: readonly unknown[], options: ResolvedOptions) => void,
+    readonly coalesceCopy: CoalesceCopy,
   ) {
     this.#corked = cork(client, corkOptionsOf(options), corkObserver(client, this.counters, reason));
     defineHandle(client, this);

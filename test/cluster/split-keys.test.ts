@@ -396,6 +396,16 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     expect(await cluster.del('a', 'b', 'c')).toBe(3);
   });
 
+  it('a duplicate() of a corked one splits keys, too', async () => {
+    const cluster = host.createCoalesced(nodes, {}, { ...SPLIT, fastPath: false });
+    const copy = cluster.duplicate() as CoalescedCluster;
+    onTestFinished(() => copy.disconnect());
+    expect(copy.coalescer.stats().mode).toBe('cork');
+    expect(await copy.mset('a', 1, 'b', 2)).toBe('OK');
+    expect(await copy.mget('b', 'a')).toEqual(['2', '1']);
+    expect(await copy.del('a', 'b')).toBe(2);
+  });
+
   it('a tracer that wraps sendCommand() sees each part', async () => {
     const { cluster } = await clients();
     const seen: string[] = [];
