@@ -72,7 +72,9 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   readsOn(outgoing: Outgoing): Reads | undefined {
-    return ReadFeatures.of(outgoing, this.options, this.cachePrefixes, this.predictor);
+    const { options, cachePrefixes, predictor } = this;
+    const isNeeded = options.cache || options.shareReads || options.fuseReads;
+    return isNeeded ? new ReadFeatures(outgoing, options, cachePrefixes, predictor) : undefined;
   }
 
   fallbackReason(): FallbackReason | undefined {

@@ -22,18 +22,7 @@ export class ReadFeatures implements Reads {
   readonly #shared: SharedReads | undefined;
   readonly #fused: FusedReads | undefined;
 
-  /** Undefined if the options enable none of them. */
-  static of(
-    outgoing: Outgoing,
-    options: ResolvedOptions,
-    prefixes: readonly string[] | undefined,
-    predictor: Predictor | undefined,
-  ): ReadFeatures | undefined {
-    const { cache, shareReads, fuseReads } = options;
-    return cache || shareReads || fuseReads ? new ReadFeatures(outgoing, options, prefixes, predictor) : undefined;
-  }
-
-  private constructor(
+  constructor(
     readonly outgoing: Outgoing,
     readonly options: ResolvedOptions,
     prefixes: readonly string[] | undefined,
