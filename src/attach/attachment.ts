@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { Predictor } from '../cache/prefetch/prediction.js';
 import type { ReadCache } from '../cache/read-cache.js';
+import { PendingBound } from '../calls/pending-bound.js';
 import { viewOf } from '../calls/view.js';
 import type { FastCommand } from '../commands/fast-commands.js';
 import { MARK, type Marked } from '../core/call-target.js';
@@ -20,12 +21,6 @@ import { processWide } from '../util/process-wide.js';
 import { addOverlay, removeOverlay } from './overlay.js';
 import type { ReadFeatures } from './read-features.js';
 import { report } from './report.js';
-
-/** The attachment of a client with its own connection, which may be a node of a Cluster. */
-interface Member {
-  readonly client: HostClient;
-  readonly connection: Connection | undefined;
-}
 
 /** The state that the nodes of a Cluster share; any other client has its own. */
 export interface SharedByNodes {
@@ -51,8 +46,11 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   #replaced: string | undefined;
   /** One per client or Cluster, so that a new connection keeps what was learned. */
   readonly predictor: Predictor | undefined;
+  readonly admission: PendingBound | undefined;
+  /** A Cluster has none of its own. */
+  connection: Connection | undefined;
   /** The attachment itself, or those of a Cluster's nodes. */
-  protected abstract readonly members: readonly Member[];
+  protected abstract readonly members: readonly Attachment<HostClient>[];
   /** The client itself, or all nodes of a Cluster, corked ones included. */
   protected abstract readonly clients: readonly HostClient[];
   abstract outgoingFor(command: FastCommand, key: unknown, mayBeSeen?: boolean): Outgoing | FallbackReason;
@@ -74,7 +72,10 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
     this.commandClass = copy.commandClass;
     makeFirstOptionsFast(client);
-    const { cache } = options;
+    const { cache, maxPending } = options;
+    if (maxPending !== undefined) {
+      this.admission = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
+    }
     if (cache !== false && cache.prefetch) {
       this.predictor = cluster?.predictor ?? new Predictor((command, key) => this.#cacheFor(command, key));
     }
@@ -103,7 +104,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   }
 
   stats(): CoalescerStats {
-    const sum = (figure: (member: Member) => number | undefined) =>
+    const sum = (figure: (member: Attachment<HostClient>) => number | undefined) =>
       this.members.reduce((total, member) => total + (figure(member) ?? 0), 0);
     const entries = sum(({ connection }) => cacheOf(connection)?.store.entries);
     const bytes = sum(({ connection }) => cacheOf(connection)?.store.bytes);

@@ -1,5 +1,5 @@
 import { isBlocking } from '../calls/blocking-warning.js';
-import { PendingBound } from '../calls/pending-bound.js';
+import type { PendingBound } from '../calls/pending-bound.js';
 import type { FastCommand } from '../commands/fast-commands.js';
 import type { CallTarget } from '../core/call-target.js';
 import { Connection } from '../core/connection.js';
@@ -21,10 +21,8 @@ const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from 
 
 /** Attached to a client by `coalesce()`: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
-  connection: Connection | undefined;
   /** The cork, while the stream's `data` listener cannot be identified. */
   #corked: Corked | undefined;
-  readonly admission: PendingBound | undefined;
   readonly cachePrefixes: readonly string[] | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
@@ -38,10 +36,6 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     super(client, options, copy, 1, coalesceCopy, cluster);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
-    const { maxPending } = options;
-    if (maxPending !== undefined) {
-      this.admission = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
-    }
     this.install();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);

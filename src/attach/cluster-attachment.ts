@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
-import { PendingBound } from '../calls/pending-bound.js';
+import type { PendingBound } from '../calls/pending-bound.js';
 import type { FastCommand } from '../commands/fast-commands.js';
 import type { CallTarget } from '../core/call-target.js';
 import type { Dispatcher, Outgoing } from '../core/outgoing.js';
@@ -23,7 +23,6 @@ import { corkObserver, selectMode } from './cork-attachment.js';
  */
 export class ClusterAttachment extends Attachment<HostCluster> implements CallTarget, SharedByNodes {
   readonly accepted: WeakSet<object>;
-  readonly admission: PendingBound | undefined;
   readonly routing: ClusterRouting;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   /** Which nodes served which slots at the last refresh; only with the option `cache`. */
@@ -32,10 +31,6 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   constructor(client: HostCluster, options: ResolvedOptions, copy: HostCopy, coalesceCopy: CoalesceCopy) {
     super(client, options, copy, 0, coalesceCopy);
     this.accepted = new WeakSet(unanswered(client));
-    const { maxPending } = options;
-    if (maxPending !== undefined) {
-      this.admission = new PendingBound(client, maxPending, this.counters, () => undefined);
-    }
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
     this.install();

@@ -30,7 +30,7 @@ export class PendingBound implements Admission {
   #multi: HostCommand | undefined;
 
   constructor(
-    readonly client: { readonly status: string },
+    readonly client: object,
     readonly maxPending: number,
     readonly counters: Stats,
     readonly connection: () => { readonly transaction: { readonly begun: boolean } } | undefined,
