@@ -2,7 +2,7 @@ import { register as globalRegister, type Metric, type Registry, type RegistryCo
 import { CODES, coded, describeType, wrongOption } from './errors.js';
 import type { Coalesced, Coalescer } from './handle.js';
 import { checked, type Rules, resolve, rule } from './options.js';
-import type { CoalescerStats } from './stats.js';
+import type { CacheStats, CoalescerStats } from './stats.js';
 import { processWide } from './util/process-wide.js';
 
 export type Labels = Readonly<Record<string, string | number>>;
@@ -125,31 +125,16 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
   ],
   cache_hits_total: [
     'Reads answered from memory (option cache); they are not among the commands sent.',
-    ({ cache }) => cache?.hits ?? 0,
+    ofCache('hits'),
   ],
-  cache_misses_total: [
-    'Reads that the cache could have answered, but that were sent.',
-    ({ cache }) => cache?.misses ?? 0,
-  ],
-  cache_held_total: [
-    'Cache misses whose answer was in memory but could not be used yet.',
-    ({ cache }) => cache?.held ?? 0,
-  ],
-  cache_invalidations_total: [
-    'Answers removed from memory because their key changed.',
-    ({ cache }) => cache?.invalidations ?? 0,
-  ],
-  cache_evictions_total: ['Answers evicted from memory to make room.', ({ cache }) => cache?.evictions ?? 0],
-  cache_predicted_total: [
-    'Reads sent before a caller issued them (option cache.prefetch).',
-    ({ cache }) => cache?.predicted ?? 0,
-  ],
-  cache_predictions_used_total: [
-    'Predicted reads whose answer a caller used.',
-    ({ cache }) => cache?.predictionsUsed ?? 0,
-  ],
-  cache_entries: ['Answers kept in memory.', ({ cache }) => cache?.entries ?? 0],
-  cache_bytes: ['Approximate bytes of the answers kept in memory.', ({ cache }) => cache?.bytes ?? 0],
+  cache_misses_total: ['Reads that the cache could have answered, but that were sent.', ofCache('misses')],
+  cache_held_total: ['Cache misses whose answer was in memory but could not be used yet.', ofCache('held')],
+  cache_invalidations_total: ['Answers removed from memory because their key changed.', ofCache('invalidations')],
+  cache_evictions_total: ['Answers evicted from memory to make room.', ofCache('evictions')],
+  cache_predicted_total: ['Reads sent before a caller issued them (option cache.prefetch).', ofCache('predicted')],
+  cache_predictions_used_total: ['Predicted reads whose answer a caller used.', ofCache('predictionsUsed')],
+  cache_entries: ['Answers kept in memory.', ofCache('entries')],
+  cache_bytes: ['Approximate bytes of the answers kept in memory.', ofCache('bytes')],
   in_flight_commands: ['Commands that await their reply, sent or not.', (stats) => stats.inFlight],
   queued_commands: ['Commands in flight that wait because of maxInFlight.', (stats) => stats.queued],
   max_in_flight_commands: [
@@ -180,6 +165,11 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     'histogram',
   ],
 };
+
+/** A figure of the caches; 0 without the option `cache`. */
+function ofCache(figure: keyof CacheStats): Read {
+  return ({ cache }) => cache?.[figure] ?? 0;
+}
 
 function by(label: string, counts: Counts): Sample[] {
   return Object.entries(counts).map(([of, value]) => ({ value, labels: { [label]: of } }));
