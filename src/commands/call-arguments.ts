@@ -5,8 +5,7 @@ const NONE: readonly unknown[] = [];
 /** A key's name in invalidations by the server, decoded as UTF-8. */
 export function wireName(argument: unknown): string {
   if (argument instanceof Buffer) return argument.utf8Slice(0, argument.length);
-  const name = String(argument);
-  return name.isWellFormed() ? name : Buffer.from(name).toString();
+  return String(argument).toWellFormed();
 }
 
 /** The arguments of one command at a time, which `of` sets. */
