@@ -4,6 +4,7 @@
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
 import type { Duplex } from 'node:stream';
+import { methodsNamed } from '../commands/fast-commands.js';
 import { RequestReader } from '../resp/request-reader.js';
 import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
 import { isKnown } from './functions.js';
@@ -154,16 +155,12 @@ export function countOfCopied(client: object): number {
   return Object.keys(scriptsSet).length + addedBuiltinSet.size;
 }
 
-function copiedNames(client: object): string[] {
-  return definedNames(client).flatMap((name) => [name, `${name}Buffer`]);
-}
-
 /** The class `general` with the methods of scripts and added commands, which the host copies onto each pipeline. */
 export function withCopied<T extends new (...args: never[]) => HostPipeline>(general: T, client: object): T {
   // @ts-expect-error TS2545: a class that adds nothing to the constructor may extend any.
   const own = class extends general {};
   inheritConstructor(own);
-  for (const name of copiedNames(client)) {
+  for (const [name] of definedNames(client).flatMap(methodsNamed)) {
     lazyMember(own.prototype, name, ({ redis }) => (redis as Record<string, unknown>)[name]);
   }
   return own;
