@@ -50,14 +50,14 @@ export function transformsReply(commandClass: HostCommandClass, name: string): b
 }
 
 /**
- * The command's transformer, if it has one now: looked up per command, as the host does. Host: a function; in iovalkey
- * since 0.4 `{ transformerFunction, includeCommand }`; if the latter is set, it may change the name, too
+ * The command's transformer, if it has one now: looked up per command, as the host does. Host: a function, or null; in
+ * iovalkey since 0.4 `{ transformerFunction, includeCommand }`; if the latter is set, it may change the name, too
  * (`built/Command.js`, `setArgumentTransformer`).
  */
 export function argumentTransformerOf(commandClass: HostCommandClass, name: string): ArgumentTransformer | undefined {
   const registered = commandClass._transformer.argument[name];
   if (registered === undefined || typeof registered === 'function') return registered;
-  return registered.includeCommand ? HOST_ONLY : registered.transformerFunction;
+  return registered?.includeCommand ? HOST_ONLY : registered?.transformerFunction;
 }
 
 export function runTransformer(transformer: ArgumentTransformer, args: unknown[]): Transformation {

@@ -92,6 +92,7 @@ type ArgumentTransformers = Record<
   string,
   | ((args: unknown[]) => unknown[])
   | { readonly transformerFunction: (args: unknown[]) => unknown[]; readonly includeCommand: unknown }
+  | null
   | undefined
 >;
 

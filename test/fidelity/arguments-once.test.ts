@@ -396,3 +396,21 @@ describe.each(HOSTS)('$name: an argument transformer that returns no array', (ho
     expect(JSON.stringify(first)).toMatch(/Error/);
   });
 });
+
+describe.each(HOSTS)('$name: an argument transformer that is set to nothing', (host) => {
+  it.each([null, undefined, false])('%s: no transformer runs, as on a plain client', async (nothing) => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const key = `${prefix}nothing`;
+      transformArguments(host, 'hset', nothing as never);
+      const replies = outcomes([
+        client.hset(key, 'f', 'v'),
+        client.pipeline().hset(key, 'g', 'w').exec(),
+        client.hset(key, { h: 'x' }),
+        client.hgetall(key),
+        client.del(key),
+      ]);
+      return await replies;
+    });
+  });
+});
