@@ -1,6 +1,7 @@
 import { type CommandVariant, UNLISTED } from '../commands/fast-commands.js';
 import { CallEntry, variantOf } from '../core/entry.js';
 import { announceWrite } from '../core/host-writes.js';
+import { transformsReply } from '../host/command-class.js';
 import type { EntryContext } from '../host/command-facade.js';
 import { isAscii } from '../resp/encoder.js';
 
@@ -42,21 +43,24 @@ export class LayeredEntry extends CallEntry {
 
   /** Whether a layer has changed how it takes its reply, and so expects the value of the host's decoder. */
   override get takesRaw(): boolean {
+    const replacesReject = this.replacedReject !== undefined || Object.hasOwn(this, 'reject');
     return (
       this.replacedResolve !== undefined ||
       this.replyEncoding !== this.variant.encoding ||
       Object.hasOwn(this, 'resolve') ||
-      Object.hasOwn(this, 'transformReply')
+      Object.hasOwn(this, 'transformReply') ||
+      // It may throw, and so may `reject`.
+      (replacesReject && transformsReply(this.context.commandClass, this.name))
     );
   }
 
-  /** Transforms a raw reply by its own `transformReply`, like the host. It has neither followers nor a cached read. */
+  /** Like the host: by its own `transformReply`, or `reject` if that throws. It has no followers and no cached read. */
   override answer(reply: unknown, form: 'decoded' | 'raw'): void {
     try {
       if (form === 'decoded') super.answer(reply, form);
       else this.fulfil(this.transformReply(reply));
     } catch (error) {
-      this.failAlone(error);
+      this.reject(error as Error);
     }
   }
 

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { coalesce } from 'ioredis-coalesce/coalesce';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { expectAsPlain } from '../helpers/beside.js';
 import { EACH_HOST } from '../helpers/cut-replies.js';
 import { connectFake } from '../helpers/fake-connection.js';
@@ -297,6 +297,30 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
         return [settled, others];
       },
     );
+  });
+
+  const mapping = around((send, command) => {
+    const returned = send();
+    const { reject } = command;
+    command.reject = (error) => reject(new Error(`mapped: ${error.message}`));
+    return returned;
+  });
+
+  it.each<[string, (log: unknown[]) => Layer[]]>([
+    ['resolve and reject', (log) => [replacing(log), mapping]],
+    ['reject', () => [mapping]],
+  ])('layers that replace %s get the error of a reply transformer that throws', async (_, layers) => {
+    const { Command: Made } = host.Redis as unknown as {
+      Command: { setReplyTransformer(name: string, by: (() => never) | undefined): void };
+    };
+    Made.setReplyTransformer('strlen', () => {
+      throw new RangeError('by the transformer');
+    });
+    onTestFinished(() => Made.setReplyTransformer('strlen', undefined));
+    const { results } = await beside(host, layers, (client) =>
+      outcomes([client.strlen(KEY), client.get(KEY), client.strlen(KEY), client.echo('in step')]),
+    );
+    expect(results).toMatchObject([{ error: expect.stringContaining('mapped: by the transformer') }, {}, {}, {}]);
   });
 
   it('a resolve that throws ends no connection: the error is uncaught, and later replies reach their callers', async () => {
