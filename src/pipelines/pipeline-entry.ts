@@ -132,6 +132,8 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   [PIPELINE_INDEX]: number;
   inTransaction: boolean;
   override isTraced = false;
+  /** The arguments as layers over `sendCommand` see them, once they were read or replaced. */
+  declare seenArgs: unknown[] | undefined;
 
   constructor(
     variant: CommandVariant,
@@ -159,6 +161,48 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   override setReplyContext(condition: NonNullable<HostClient['condition']>): void {
     const { recording } = this;
     if (recording.sender?.condition !== condition) recording.sender = { condition };
+  }
+
+  // Layers over `sendCommand` may assign to it. If there are any, the host sends it.
+
+  override get name(): string {
+    return super.name;
+  }
+
+  override set name(name: string) {
+    this.variant = variantOf({ ...UNLISTED, name }, this.variant.encoding);
+  }
+
+  override get args(): unknown[] {
+    this.seenArgs ??= super.args;
+    return this.seenArgs;
+  }
+
+  override set args(args: unknown[]) {
+    this.seenArgs = args;
+  }
+
+  protected override ownArguments(): readonly unknown[] {
+    return this.seenArgs ?? super.ownArguments();
+  }
+
+  override get replyEncoding(): 'utf8' | null {
+    return super.replyEncoding;
+  }
+
+  override set replyEncoding(encoding: 'utf8' | null) {
+    this.variant = { ...this.variant, encoding };
+  }
+
+  override answer(reply: unknown, form: 'decoded' | 'raw'): void {
+    if (form === 'decoded') super.answer(reply, form);
+    else {
+      try {
+        this.fulfil(this.transformReply(reply));
+      } catch (error) {
+        this.reject(error as Error);
+      }
+    }
   }
 
   protected settleValue(value: unknown): void {
@@ -203,6 +247,9 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   /** Host: a Cluster calls it before it sends a whole pipeline again, then fills the pipeline from this promise. */
   initPromise(): void {
     this.#settled = false;
+    // Host: makes new ones, without what layers have put around them.
+    this.replacedResolve = undefined;
+    this.replacedReject = undefined;
     // Its timeout restarts when it is sent.
     this.deadline = undefined;
     this.#hostFills = true;
@@ -224,11 +271,12 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
 
   /** Host: a Cluster computes slots from the keys. */
   override getKeys(): unknown[] {
-    const { args } = this;
     const { count, step } = KEY_POSITIONS[this.variant.command.keys] ?? KEY_POSITIONS.none;
-    return args.slice(0, count * step).filter((_, index) => index % step === 0);
+    return super.args.slice(0, count * step).filter((_, index) => index % step === 0);
   }
 }
+
+PipelineEntry.prototype.seenArgs = undefined;
 
 /** EXEC, whose reply contains those to the commands of the transaction. */
 export class ExecEntry extends PipelineEntry {

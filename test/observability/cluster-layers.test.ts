@@ -13,7 +13,7 @@ import {
 } from '../helpers/cluster/clients.js';
 import { outcomes } from '../helpers/hosts.js';
 import { share } from '../helpers/share.js';
-import { following, type Layer, layer, passing, replacing } from './helpers/layers.js';
+import { around, type Command, following, type Layer, layer, passing, replacing } from './helpers/layers.js';
 
 /** Keys with the tag are in the slot that moves. */
 const TAG = '{moving}';
@@ -28,6 +28,13 @@ const LAYERS: [string, (log: unknown[]) => Layer[]][] = [
   ['that pass everything on, and follow the promise', (log) => [passing(log), following(log)]],
   ['of every kind', (log) => [replacing(log, '1'), passing(log), following(log), replacing(log, '2')]],
 ];
+
+/** Over the nodes, of SET and GET. */
+const changing = (change: (command: Command) => unknown): Layer =>
+  around((send, command) => {
+    if (/^[sg]et$/.test(command.name)) change(command);
+    return send();
+  });
 
 let nodes: RedisCluster;
 beforeAll(async () => {
@@ -154,6 +161,33 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
       },
     });
     expect(count(log, 'WRONGTYPE')).toBeGreaterThan(MOVING.length);
+  });
+
+  const CHANGES: [string, (command: Command) => unknown][] = [
+    ['an argument', (command) => (command.args[0] = `${String(command.args[0])}:mine`)],
+    ['all arguments', (command) => (command.args = [`${String(command.args[0])}:mine`, ...command.args.slice(1)])],
+    ['the command', (command) => (command.name = command.name === 'set' ? 'append' : 'getrange')],
+  ];
+
+  it.each(CHANGES)('over its nodes that change %s change it in pipelines as on a plain one', async (_, change) => {
+    const [a = '', b = ''] = MOVING;
+    const { results } = await beside(host, (log) => [changing(change), replacing(log)], {
+      isOfNodes: true,
+      watched: 0,
+      play: async (cluster, { from, to }) => {
+        const keys = [a, b].flatMap((key) => [key, `${key}:mine`]);
+        await from.client.del(keys);
+        const sent = () =>
+          outcomes([
+            cluster.pipeline().set(a, 'x').get(a).set(b, 'y').exec(),
+            cluster.multi().set(a, 'z').get(a).exec() as Promise<unknown>,
+          ]);
+        const first = await sent();
+        (cluster as unknown as { slots: string[][] }).slots[SLOT] = [to.address];
+        return [first, await sent(), await from.client.mget(keys)];
+      },
+    });
+    expect(JSON.stringify(results)).not.toContain('MOVED');
   });
 
   it.each(share(LAYERS, 2))('%s see what is redirected by ASK as on a plain one', async (_, layers) => {

@@ -183,6 +183,13 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     ]);
   });
 
+  const mapping = around((send, command) => {
+    const returned = send();
+    const { reject } = command;
+    command.reject = (error) => reject(new Error(`mapped: ${error.message}`));
+    return returned;
+  });
+
   const ODD: Record<string, Layer> = {
     'keeps a command and resolves it later by itself': around<Client>((send, command, client) => {
       if (command.name !== 'get') return send();
@@ -281,6 +288,53 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     );
   });
 
+  const CHANGES: Record<string, Layer> = {
+    'changes an argument': ODD['changes an argument'] as Layer,
+    'replaces all arguments': ODD['replaces all arguments'] as Layer,
+    'makes it another command': ODD['makes it another command'] as Layer,
+    'assigns to what it has read before': around((send, command) => {
+      const { args } = command;
+      if (command.name === 'append' && command.args.length === 2) args[1] = 'ü';
+      return send();
+    }),
+    'takes Buffers': around((send, command) => {
+      Object.assign(command, { replyEncoding: null });
+      return send();
+    }),
+    'transforms replies': around((send, command) => {
+      const read = command as ReadCommand;
+      const { transformReply } = read;
+      if (command.name === 'get') read.transformReply = (reply) => [transformReply.call(read, reply)];
+      return send();
+    }),
+    'maps the error of a transformer that throws': around((send, command) => {
+      const returned = mapping(send).call(undefined, command);
+      if (command.name === 'strlen')
+        (command as ReadCommand).transformReply = () => {
+          throw new RangeError('by the transformer');
+        };
+      return returned;
+    }),
+  };
+
+  it.each(Object.entries(CHANGES))('a layer that comes between pipeline() and exec(), and %s', async (_, change) => {
+    await expectAsPlain(async (kind) => {
+      const client = await ready(host.create(redisUrl()));
+      if (kind === 'coalesced') coalesce(client);
+      await client.del(KEY, HASH, `${KEY}:other`);
+      await client.hset(HASH, { a: 1 });
+      const pipelines = [client.pipeline(), client.multi()].map((pipeline) =>
+        pipeline.append(KEY, 'a').get(KEY).strlen(KEY).getBuffer(KEY).hgetall(HASH).incr(HASH),
+      );
+      const unlayered = Object.getPrototypeOf(client) as object;
+      const log: unknown[] = [];
+      layer(client, change, replacing(log));
+      const results = await outcomes(pipelines.map((pipeline) => pipeline.exec()));
+      Object.setPrototypeOf(client, unlayered);
+      return [results, byEvent(log), await outcomes([client.get(KEY), client.get(`${KEY}:other`)])];
+    });
+  });
+
   it('a layer that swallows a command: it is never sent, and its caller waits, as on a plain client', async () => {
     const swallow = around((send, { name, promise }) => (name === 'get' ? promise : send()));
     await beside(
@@ -297,13 +351,6 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
         return [settled, others];
       },
     );
-  });
-
-  const mapping = around((send, command) => {
-    const returned = send();
-    const { reject } = command;
-    command.reject = (error) => reject(new Error(`mapped: ${error.message}`));
-    return returned;
   });
 
   it.each<[string, (log: unknown[]) => Layer[]]>([
