@@ -40,6 +40,8 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
   declare protected redirected: ((error: Error) => void) | undefined;
   /** Host: whether it was written already; if so, it is not published on the command channel again. */
   declare isTraced: boolean;
+  /** The other client that has sent it, if any. */
+  declare sentBy: Pick<HostClient, 'condition'> | undefined;
 
   abstract variant: CommandVariant;
   abstract readonly context: EntryContext;
@@ -60,7 +62,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
 
   /** The client whose protocol reply transformers read. */
   get sender(): Pick<HostClient, 'condition'> {
-    return this.context.client;
+    return this.sentBy ?? this.context.client;
   }
 
   get name(): string {
@@ -132,8 +134,10 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     if (this.deadline === undefined) hostDeadlines.for(ms)?.add(this);
   }
 
-  /** Host: ioredis 6 sets a command's protocol here. An entry uses its connection's context instead. */
-  setReplyContext(_condition: NonNullable<HostClient['condition']>): void {}
+  /** Host: ioredis 6 sets a command's protocol here: that of another client, if a layer or a Cluster sends it there. */
+  setReplyContext(condition: NonNullable<HostClient['condition']>): void {
+    if (this.sender.condition !== condition) this.sentBy = { condition };
+  }
 
   /** Host: the encoding of text in its reply. */
   get replyEncoding(): 'utf8' | null {
@@ -181,3 +185,4 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
 }
 
 HostCommandFacade.prototype.isTraced = true;
+HostCommandFacade.prototype.sentBy = undefined;

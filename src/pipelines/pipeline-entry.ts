@@ -10,7 +10,6 @@ import {
   type PipelineResult,
   PipelineWriter,
 } from '../host/pipeline.js';
-import type { HostClient } from '../host/types.js';
 import { NOT_DECODED, type ReplyDecoder } from '../resp/decoder.js';
 import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
 
@@ -37,8 +36,6 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** The database that was selected when it was sent. */
   select = 0;
   sentCount = 0;
-  /** The client whose protocol applies, if the host has sent it: a Cluster's node, which is not in `context`. */
-  sender: Pick<HostClient, 'condition'> | undefined;
   /** Results that wait to be filled into the pipeline, with their positions. */
   #results: PipelineResult[] | undefined;
   #positions: number[] = NONE;
@@ -152,15 +149,6 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
 
   get select(): number {
     return this.recording.select;
-  }
-
-  override get sender(): Pick<HostClient, 'condition'> {
-    return this.recording.sender ?? super.sender;
-  }
-
-  override setReplyContext(condition: NonNullable<HostClient['condition']>): void {
-    const { recording } = this;
-    if (recording.sender?.condition !== condition) recording.sender = { condition };
   }
 
   // Layers over `sendCommand` may assign to it. If there are any, the host sends it.

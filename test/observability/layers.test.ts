@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { expectAsPlain } from '../helpers/beside.js';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { EACH_HOST } from '../helpers/cut-replies.js';
 import { connectFake } from '../helpers/fake-connection.js';
 import {
@@ -333,6 +333,32 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
       Object.setPrototypeOf(client, unlayered);
       return [results, byEvent(log), await outcomes([client.get(KEY), client.get(`${KEY}:other`)])];
     });
+  });
+
+  it.each([
+    [2, 3, 'plain'],
+    [3, 2, 'plain'],
+    [2, 3, 'coalesced'],
+  ] as const)('a layer sends commands of a client of RESP%i to one of RESP%i, %s', async (own, others, kind) => {
+    const other = await connectAs(kind, host, redisUrl(), { protocol: others } as Options);
+    const toOther = around((send, command) =>
+      /^z/.test(command.name) ? (other as unknown as { sendCommand: Send }).sendCommand(command) : send(),
+    );
+    const { results } = await beside(
+      host,
+      () => [toOther],
+      async (client) => {
+        const key = `${KEY}:sorted`;
+        await client.zadd(key, 1, 'a', 2.5, 'b');
+        const range = () => client.zrange(key, '0', '-1', 'WITHSCORES');
+        const pipeline = client.pipeline().zrange(key, '0', '0', 'WITHSCORES');
+        const results = await outcomes([range(), pipeline.exec(), range()]);
+        await client.del(key);
+        return results;
+      },
+      { protocol: own } as Options,
+    );
+    expect(results).toMatchObject([{ value: ['a', '1', 'b', '2.5'] }, {}, {}]);
   });
 
   it('a layer that swallows a command: it is never sent, and its caller waits, as on a plain client', async () => {
