@@ -166,6 +166,15 @@ export function withCopied<T extends new (...args: never[]) => HostPipeline>(gen
   return own;
 }
 
+/** Pipelines of this class keep the client's present methods of a script that is about to be defined again. */
+export function keepCopied({ prototype }: { readonly prototype: object }, client: object, script: string): void {
+  for (const name of [script, `${script}Buffer`]) {
+    const value = (client as Record<string, unknown>)[name];
+    const ordinary = { writable: true, configurable: true, enumerable: true };
+    if (Object.hasOwn(prototype, name)) Object.defineProperty(prototype, name, { value, ...ordinary });
+  }
+}
+
 /**
  * Commands that the client or the reply reader must handle when they are sent or answered; in lower case.
  * Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.

@@ -23,6 +23,7 @@ import {
   inheritConstructor,
   isAutoPipeline,
   isSentAsItIs,
+  keepCopied,
   type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
@@ -245,6 +246,16 @@ interface ClientPipelines {
   readonly unsent: EntryContext;
 }
 
+const clients = new WeakMap<object, ClientPipelines>();
+
+/** A script of the client is about to be defined again. Host: it copies the methods when it makes a pipeline. */
+export function keepScript(client: unknown, name: unknown): void {
+  const made = clients.get(client as object);
+  if (made === undefined || made.copied === 0) return;
+  keepCopied(made.pipelineClass, client as object, name as string);
+  clients.delete(client as object);
+}
+
 /**
  * `pipeline` and `multi` for the overlay of a client class. They create fast pipelines, or call the host's method if
  * the fast path is not available. This file records commands, `send-pipeline.ts` sends them, `pipeline-entry.ts`
@@ -255,7 +266,6 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
   /** The prototype of the host's pipelines, and our subclass; set by the first pipeline. */
   let host: PipelineMethods | undefined;
   let baseClass: FastPipelineClass | undefined;
-  const clients = new WeakMap<object, ClientPipelines>();
 
   return {
     pipeline(commands, ...rest) {

@@ -321,6 +321,24 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await methods.late?.('k', 'l')).toBe(2);
   });
 
+  it.each(['late', 'lateBuffer'])('%s of a pipeline is what was defined when it was made', async (name) => {
+    const run = async (coalesced: boolean) => {
+      const { client } = await create(coalesced);
+      const make = () => [client.pipeline(), client.multi()] as unknown as (Methods & { exec(): Promise<unknown> })[];
+      const first = make();
+      const called = make();
+      for (const each of called) void each[name]?.('k');
+      client.defineCommand('late', SCRIPTS.none);
+      const second = make();
+      client.defineCommand('late', SCRIPTS.loose);
+      for (const each of [...first, ...called, ...second, ...make()]) void each[name]?.(1, 'k');
+      return outcomes([...first, ...called, ...second].map((each) => each.exec()));
+    };
+    const plain = await run(false);
+    expect(await run(true)).toEqual(plain);
+    expect(new Set(plain.map((each) => JSON.stringify(each))).size).toBe(3);
+  });
+
   it('may have the name of a fast command', async () => {
     const { client, methods } = await create(true);
     client.defineCommand('get', SCRIPTS.one);
