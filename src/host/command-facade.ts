@@ -20,9 +20,6 @@ export interface EntryContext {
 /** The deadlines of entries on which the host calls `setTimeout`. */
 const hostDeadlines = new Deadlines();
 
-/** The index of the first key: after the script, or its hash, and the number of keys. */
-const FIRST_KEY_OF_SCRIPT = 2;
-
 /**
  * The members of a queued command that the host, a tracer or a Cluster reads, calls or replaces. A fast entry has them
  * all, so the host may resolve or reject it from its own decoder, flush it with an error, keep it after a lost
@@ -163,14 +160,16 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
     return context.commandClass.prototype.transformReply.call(replyContext, reply);
   }
 
-  /** Host: read by a Cluster that sends a command. The slot of the first key, a fast command's first argument. */
-  getSlot(): number {
-    return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
+  /** Host: read by a Cluster that sends a command. */
+  getSlot(): number | null {
+    const [key] = this.getKeys();
+    return key === undefined ? null : calculateSlot(key as string | Buffer);
   }
 
-  /** Host: a Cluster reads it only for script commands. */
-  get isReadOnly(): boolean {
-    return this.variant.command.readOnly;
+  /** Host: set only for scripts that were defined as such. */
+  get isReadOnly(): true | undefined {
+    const { script, command } = this.variant;
+    return (script !== undefined && command.readOnly) || undefined;
   }
 
   /** Shows the same as the host's commands: a log of the client may show it, and `context` refers to the client. */

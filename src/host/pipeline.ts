@@ -18,7 +18,7 @@ export const PIPELINE_INDEX = 'pipelineIndex';
 export interface PipelinedCommand extends HostCommand {
   inTransaction: boolean;
   /** Of a script that only reads. */
-  readonly isReadOnly?: boolean;
+  readonly isReadOnly?: boolean | undefined;
   /** ioredis 6 and up: the command has been written once. */
   isTraced?: boolean;
   [PIPELINE_INDEX]?: number | undefined;

@@ -15,6 +15,7 @@ export class LayeredEntry extends CallEntry {
   override name: string;
   /** Host: whether its reply was transformed. */
   isResolved = false;
+  inTransaction = false;
   override isTraced = false;
   override readHere = false;
   // @ts-expect-error TS2610: the same.
@@ -39,6 +40,19 @@ export class LayeredEntry extends CallEntry {
 
   override set args(args: unknown[]) {
     this.seenArgs = args;
+  }
+
+  /** Host: it returns the promise. */
+  override get resolve(): (reply: unknown) => unknown {
+    if (this.replacedResolve !== undefined) return this.replacedResolve;
+    return (reply) => {
+      this.answer(reply, 'raw');
+      return this.promise;
+    };
+  }
+
+  override set resolve(replacement: (reply: unknown) => void) {
+    super.resolve = replacement;
   }
 
   /** Whether a layer has changed how it takes its reply, and so expects the value of the host's decoder. */

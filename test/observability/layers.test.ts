@@ -423,6 +423,41 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(uncaught[0]?.message).toBe('of a tracer');
   });
 
+  it('a layer sees of commands what it sees of a plain client', async () => {
+    const seeing = (log: unknown[]): Layer =>
+      around((send, command) => {
+        const { name, isReadOnly, inTransaction, getSlot } = command as Command & Record<string, unknown>;
+        log.push([name, isReadOnly, inTransaction, (getSlot as () => unknown).call(command)]);
+        const returned = send();
+        const { resolve } = command;
+        command.resolve = (reply) => {
+          const result = resolve(reply);
+          log.push([name, result === command.promise]);
+          return result;
+        };
+        return returned;
+      });
+    await beside(
+      host,
+      (log) => [seeing(log)],
+      async (client) => {
+        client.defineCommand('reads', { numberOfKeys: 1, lua: 'return KEYS[1]', readOnly: true });
+        client.defineCommand('keyless', { numberOfKeys: 0, lua: 'return ARGV[1]' });
+        const { reads, keyless } = client as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+        return outcomes([
+          client.get(KEY),
+          client.set(KEY, 1),
+          client.echo('x'),
+          client.ping(),
+          client.mget(KEY, HASH),
+          client.call('GET', KEY),
+          reads?.call(client, KEY) as Promise<unknown>,
+          keyless?.call(client, 'x') as Promise<unknown>,
+        ]);
+      },
+    );
+  });
+
   it('a layer that comes before a command is sent again may read it', async () => {
     await expectAsPlain(async (kind) => {
       const proxy = await startProxy(redisUrl());
