@@ -1,6 +1,6 @@
 /** How the host's `Command` class treats its commands, and the transformers that users register with it. */
 import { sourceOf } from './digest.js';
-import type { AnyFunction, HostCommand, HostCommandClass } from './types.js';
+import type { AnyFunction, ArgumentTransformers, HostCommand, HostCommandClass } from './types.js';
 
 /**
  * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey since 0.3.3 ends
@@ -49,13 +49,21 @@ export function transformsReply(commandClass: HostCommandClass, name: string): b
   return commandClass._transformer.reply[name] !== undefined;
 }
 
+/** What `withTransformation` has put in place of a command's transformer: an async hook may send the same command. */
+let standIn: { readonly by: unknown; readonly of: ArgumentTransformers[string] } | undefined;
+
+function registeredFor(commandClass: HostCommandClass, name: string): ArgumentTransformers[string] {
+  const registered = commandClass._transformer.argument[name];
+  return registered !== undefined && registered === standIn?.by ? standIn.of : registered;
+}
+
 /**
  * The command's transformer, if it has one now: looked up per command, as the host does. Host: a function, or null; in
  * iovalkey since 0.4 `{ transformerFunction, includeCommand }`; if the latter is set, it may change the name, too
  * (`built/Command.js`, `setArgumentTransformer`).
  */
 export function argumentTransformerOf(commandClass: HostCommandClass, name: string): ArgumentTransformer | undefined {
-  const registered = commandClass._transformer.argument[name];
+  const registered = registeredFor(commandClass, name);
   if (registered === undefined || typeof registered === 'function') return registered;
   return registered?.includeCommand ? HOST_ONLY : registered?.transformerFunction;
 }
@@ -92,11 +100,14 @@ export function withTransformation<T>(
   };
   const replacement =
     typeof original === 'function' ? answer : { transformerFunction: answer, includeCommand: undefined };
+  const outer = standIn;
+  standIn = { by: replacement, of: registeredFor(commandClass, name) };
   registered[name] = replacement;
   try {
     return call();
   } finally {
     restore();
+    standIn = outer;
   }
 }
 

@@ -88,7 +88,7 @@ export interface HostClient extends EventEmitter {
   _buildCommandContext?(command: HostCommand): object;
 }
 
-type ArgumentTransformers = Record<
+export type ArgumentTransformers = Record<
   string,
   | ((args: unknown[]) => unknown[])
   | { readonly transformerFunction: (args: unknown[]) => unknown[]; readonly includeCommand: unknown }

@@ -62,3 +62,31 @@ describe.each(HOSTS)('$name: commands sent while another one makes its promises'
     });
   });
 });
+
+describe.each(HOSTS)('$name: an HSET sent while one that falls back makes its promise', (host) => {
+  it.each([{ x: 1 }, { x: true }])('of %j: each writes its own fields', async (fields) => {
+    const settled = await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const [outer, inner] = [`${prefix}outer:hash`, `${prefix}inner:hash`];
+      await client.del(outer, inner);
+      // Its method is compared once, which makes promises, too.
+      await client.hset(outer, { warm: true } as never);
+      let sent: Promise<unknown> | undefined;
+      let isInside = false;
+      const hook = createHook({
+        init(_id, type) {
+          if (type !== 'PROMISE' || isInside) return;
+          isInside = true;
+          sent = client.hset(inner, fields as never);
+        },
+      });
+      hook.enable();
+      const replies = [client.hset(outer, { flag: true } as never)];
+      hook.disable();
+      replies.push(sent as Promise<never>);
+      const results = await outcomesWithin(LONG_ENOUGH, replies);
+      return [results, await client.hgetall(outer), await client.hgetall(inner)];
+    });
+    expect(settled).toMatchObject([{}, { warm: 'true', flag: 'true' }, { x: String(fields.x) }]);
+  });
+});
