@@ -48,8 +48,20 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   if (options && missing === undefined && isHostCluster(client)) setSplitting(client, options.splitKeys);
 }
 
-/** Coalesces a new client whose code has not asked for it. A later `attach` with options replaces this one. */
+/**
+ * Coalesces a new client whose code has not asked for it. A later `attach` with options replaces this one. It stays
+ * plain if its class throws, such as an accessor that uses fields which are not set yet: the client's constructor, in
+ * which this is called, would otherwise stop halfway.
+ */
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
+  try {
+    attachAsUsable(client, options);
+  } catch (error) {
+    warnOnce(CODES.CLIENT, `ioredis-coalesce: a client stays plain: ${error}`);
+  }
+}
+
+function attachAsUsable(client: object, options: ResolvedOptions): void {
   if (firstMissingMember(client) !== undefined || coalescerOf(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
   // All clients of the process get the same options; a client ignores those that it cannot use.
@@ -86,7 +98,7 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
   );
 }
 
-/** Attaches to a client. If user code that runs meanwhile throws, such as an overridden `on()`, restores the client. */
+/** Attaches to a client. Restores it if user code that runs meanwhile throws, such as a listener of `newListener`. */
 function attachOrRestore(client: object, make: () => unknown): void {
   const handle = Object.getOwnPropertyDescriptor(client, 'coalescer');
   try {

@@ -12,6 +12,7 @@ import type { HostClient } from '../host/types.js';
 import { canBeObserved, LayeredDispatcher, PublishedDispatcher } from '../observed/observed-dispatcher.js';
 import { corkOptionsOf, type ResolvedOptions } from '../options.js';
 import type { FallbackReason } from '../stats.js';
+import { baseMethod } from '../util/values.js';
 import { Attachment, type CoalesceCopy, type SharedByNodes } from './attachment.js';
 import { corkObserver } from './cork-attachment.js';
 import { ReadFeatures } from './read-features.js';
@@ -37,7 +38,7 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     this.install();
-    client.on('connect', this.#onConnect);
+    baseMethod(client, 'on').call(client, 'connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
   }
 
@@ -50,7 +51,8 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   protected uninstall(): void {
-    this.client.removeListener('connect', this.#onConnect);
+    const { client } = this;
+    baseMethod(client, 'removeListener').call(client, 'connect', this.#onConnect);
     this.#detachStream();
   }
 

@@ -11,6 +11,7 @@ import type { HostClient } from '../host/types.js';
 import { LayeredDispatcher } from '../observed/observed-dispatcher.js';
 import { corkOptionsOf, type ResolvedOptions } from '../options.js';
 import type { FallbackReason } from '../stats.js';
+import { baseMethod } from '../util/values.js';
 import { Attachment, type CoalesceCopy, coalescerOf, type SharedByNodes } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { corkObserver, selectMode } from './cork-attachment.js';
@@ -34,9 +35,10 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
     this.install();
-    client.on('+node', this.#onNode);
-    if (options.cache) client.on('refresh', this.#onRefresh);
-    for (const node of client.nodes()) this.#onNode(node);
+    const on = baseMethod(client, 'on');
+    on.call(client, '+node', this.#onNode);
+    if (options.cache) on.call(client, 'refresh', this.#onRefresh);
+    for (const node of baseMethod(client, 'nodes').call(client)) this.#onNode(node);
   }
 
   protected get members(): readonly ClientAttachment[] {
@@ -48,10 +50,12 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   }
 
   protected uninstall(): void {
-    this.client.removeListener('+node', this.#onNode);
-    this.client.removeListener('refresh', this.#onRefresh);
+    const { client } = this;
+    const removeListener = baseMethod(client, 'removeListener');
+    removeListener.call(client, '+node', this.#onNode);
+    removeListener.call(client, 'refresh', this.#onRefresh);
     for (const node of this.members) node.detach();
-    for (const node of this.client.nodes()) corkOf(node)?.undo();
+    for (const node of client.nodes()) corkOf(node)?.undo();
   }
 
   fallbackReason(): FallbackReason | undefined {

@@ -5,6 +5,7 @@
 import type { Duplex } from 'node:stream';
 import { CODES, coded, describe } from '../errors.js';
 import { type CorkOptions, resolveCorkOptions } from '../options.js';
+import { baseMethod } from '../util/values.js';
 import { type Corked, type CorkObserver, corkStream } from './stream-cork.js';
 
 export type { CorkOptions } from '../options.js';
@@ -59,13 +60,13 @@ export function cork(client: object, options: CorkOptions = {}, observer?: CorkO
     undo() {
       if (!isInstalled) return;
       isInstalled = false;
-      source.removeListener(event, corkCurrent);
+      baseMethod(source, 'removeListener').call(source, event, corkCurrent);
       for (const each of corks()) each?.undo();
       Reflect.deleteProperty(client, CORKED);
     },
   };
-  source.on(event, corkCurrent);
-  for (const each of nodes?.call(client) ?? [source]) corkCurrent(each);
+  baseMethod(source, 'on').call(source, event, corkCurrent);
+  for (const each of baseMethod(source, 'nodes')?.call(source) ?? [source]) corkCurrent(each);
   // A frozen client cannot hold its cork, but its streams hold theirs.
   Reflect.defineProperty(client, CORKED, { value: corked, configurable: true });
   return corked;

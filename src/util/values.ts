@@ -99,3 +99,15 @@ export function hashOf(whole: string, start = FIRST_HASH): number {
   }
   return index < length ? Math.imul(hash ^ charCodeAt.call(text, index), 0x01000193) : hash;
 }
+
+/**
+ * The method of the class that is furthest up, such as `on` of an emitter. The override of a subclass may use fields
+ * that are not set yet while the constructors of its base classes run.
+ */
+export function baseMethod<Of extends object, Name extends keyof Of & string>(of: Of, name: Name): Of[Name] {
+  let holder: object = of;
+  for (let object: object = of; object !== null; object = Object.getPrototypeOf(object) as object) {
+    if (Object.hasOwn(object, name)) holder = object;
+  }
+  return (holder as Of)[name];
+}

@@ -1,4 +1,4 @@
-import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
+import { type RedisOptions as HostOptions, Redis as IORedis, type NodeRole } from 'ioredis';
 import DropIn, {
   Cluster,
   type ClusterOptions,
@@ -82,6 +82,42 @@ describe('the class', () => {
       /option coalesce\.maxBatchSize/,
     );
   });
+
+  it.each([{}, { fastPath: false }])(
+    'a subclass may override on() and nodes() with fields of its own: %j',
+    async (coalesce) => {
+      class Counted extends Redis {
+        readonly #events: string[] = [];
+        override on(...[event, listener]: Parameters<Redis['on']>) {
+          this.#events.push(String(event));
+          return super.on(event as 'error', listener as () => void);
+        }
+        get events() {
+          return this.#events.slice();
+        }
+      }
+      const redis = endWithTest(new Counted(url, { coalesce }));
+      expect(await redis.echo('here')).toBe('here');
+      expect(redis.events).not.toContain('connect');
+      redis.coalescer.detach();
+      expect(redis.listenerCount('connect')).toBe(0);
+      class CountedCluster extends Cluster {
+        #calls = 0;
+        override on(...[event, listener]: Parameters<Cluster['on']>) {
+          this.#calls += 1;
+          return super.on(event, listener);
+        }
+        override nodes(role?: NodeRole) {
+          this.#calls += 1;
+          return super.nodes(role);
+        }
+      }
+      const cluster = new CountedCluster([], { lazyConnect: true, coalesce });
+      expect(cluster.coalescer.enabled).toBe(true);
+      cluster.coalescer.detach();
+      expect(cluster.listenerCount('+node')).toBe(0);
+    },
+  );
 
   it('has ioredis’s types', () => {
     expectTypeOf<HostOptions>().toExtend<RedisOptions>();

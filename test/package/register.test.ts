@@ -177,6 +177,44 @@ describe('every client of the process', () => {
     expect(result).toEqual([true, true, 'own', true, 'Redis', true, 'stubbed', true, true]);
   });
 
+  it.each(['ioredis', 'ioredis5', 'iovalkey'])('of %s, of a subclass whose on() uses its own fields', async (host) => {
+    const { result, stderr } = await registered(`
+      import { Redis } from '${host}';
+      class Counted extends Redis {
+        #events = [];
+        on(event, listener) { this.#events.push(event); return super.on(event, listener); }
+        get events() { return this.#events; }
+      }
+      const made = [{}, { lazyConnect: true }].map((options) => new Counted(process.argv[2], options));
+      const pongs = await Promise.all(made.map((redis) => redis.ping()));
+      console.log(JSON.stringify([pongs, made.map(({ coalescer, events }) => [coalescer.enabled, events.includes('connect')])]));
+      for (const redis of made) redis.disconnect();`);
+    expect(result).toEqual([
+      ['PONG', 'PONG'],
+      [
+        [true, false],
+        [true, false],
+      ],
+    ]);
+    expect(stderr).toBe('');
+  });
+
+  it('stays plain, with a warning, if a subclass does not let it be attached to', async () => {
+    const { result, stderr } = await registered(`
+      import Redis from 'ioredis';
+      class Own extends Redis {
+        #send = super.sendCommand;
+        get sendCommand() { return this.#send; }
+      }
+      const own = new Own(process.argv[2]);
+      console.log(JSON.stringify([await own.ping(), own.coalescer ?? null]));
+      own.disconnect();`);
+    expect(result).toEqual(['PONG', null]);
+    expect(stderr).toContain(
+      '[COALESCE_ERR_CLIENT] CoalesceWarning: ioredis-coalesce: a client stays plain: TypeError: ',
+    );
+  });
+
   it('and no other emitter is touched: a getter that is not ready when EventEmitter is called', async () => {
     const { result } = await registered(`
       import { EventEmitter } from 'node:events';
