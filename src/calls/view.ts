@@ -157,7 +157,8 @@ function guardExec(made: unknown, call: CallOptions): void {
   aroundExec(made, (_, send, args) => {
     const { signal, timeout } = call;
     const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
-    const result = signal?.aborted ? Promise.reject(signal.reason) : guardedIfPromise(send(args), call, timeout);
+    const isRefused = signal?.aborted && !called;
+    const result = isRefused ? Promise.reject(signal.reason) : guardedIfPromise(send(args), call, timeout);
     if (result instanceof Promise) {
       asCallback(result, callback);
       // Host: a Cluster calls `exec()` again to redirect a pipeline, and ignores the promise.
