@@ -45,7 +45,9 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   } else {
     attachReal(client as HasOptions, chosen);
   }
-  if (options && missing === undefined && isHostCluster(client)) setSplitting(client, options.splitKeys);
+  if (options !== undefined && missing === undefined && isHostCluster(client)) {
+    setSplitting(client, options !== false && options.splitKeys);
+  }
 }
 
 /**

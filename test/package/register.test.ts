@@ -336,6 +336,26 @@ describe('IOREDIS_COALESCE', () => {
     expect(result).toMatchObject({ enabled: true, options: { splitKeys: false, cache: false } });
   });
 
+  it('JSON: a Cluster that code leaves plain does not split keys', async () => {
+    const { result } = await registered(
+      `
+      import { Cluster as Plain } from 'ioredis';
+      import { Cluster, coalesce } from 'ioredis-coalesce';
+      const lazy = { lazyConnect: true };
+      const clusters = [
+        new Plain([], lazy),
+        coalesce(new Plain([], lazy)),
+        coalesce(new Plain([], lazy), {}),
+        coalesce(new Plain([], lazy), false),
+        new Cluster([], { ...lazy, coalesce: { splitKeys: true } }),
+        new Cluster([], { ...lazy, coalesce: false }),
+      ];
+      console.log(JSON.stringify(clusters.map((cluster) => Object.hasOwn(cluster, 'mget'))));`,
+      { environment: '{"splitKeys":true}' },
+    );
+    expect(result).toEqual([true, true, false, false, true, false]);
+  });
+
   const enabledHere = `
     import Plain from 'ioredis';
     import { coalesce } from 'ioredis-coalesce/coalesce';
