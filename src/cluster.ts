@@ -62,7 +62,8 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
 }
 
 Object.defineProperty(Cluster.prototype, 'duplicate', {
-  value(this: Cluster, startupNodes: ClusterNode[] = [], override: ClusterOptions = {}) {
+  value(this: Cluster, startupNodes: ClusterNode[] = [], given: ClusterOptions | null = null) {
+    const override = given ?? {};
     const redisOptions = { ...this.options.redisOptions, ...override.redisOptions };
     const coalesce = settingIn(override) ?? settingOf(this, (redisOptions.protocol ?? 3) === 3);
     const options: ClusterOptions = { ...this.options, ...override, coalesce };

@@ -90,7 +90,7 @@ Object.defineProperty(Redis.prototype, 'duplicate', {
   value(this: Redis, override?: Partial<RedisOptions>) {
     const { protocol, monitor } = { ...this.options, ...override };
     // Host: `monitor()` creates its client here.
-    const coalesce = override?.coalesce ?? (monitor ? false : settingOf(this, protocol === 3));
+    const coalesce = override?.coalesce ?? (monitor ? false : settingOf(this, (protocol ?? 3) === 3));
     return new Redis({ ...this.options, ...override, coalesce });
   },
 });

@@ -146,6 +146,16 @@ describe('duplicate()', () => {
     expect(cluster.duplicate().coalescer.options.cache).toEqual(cluster.coalescer.options.cache);
   });
 
+  it('takes null and undefined as the host does', () => {
+    const redis = endWithTest(new Redis({ lazyConnect: true, coalesce: { cache: true } }));
+    const copy = endWithTest(redis.duplicate({ protocol: undefined }) as Redis);
+    expect(copy.options.protocol).toBe(3);
+    const cluster = new Cluster([], { lazyConnect: true, coalesce: { cache: true } });
+    for (const one of [copy, cluster.duplicate([], null as never)]) {
+      expect(one.coalescer.options).toEqual(redis.coalescer.options);
+    }
+  });
+
   it.each(HOSTS.map((entry) => [entry.name, entry] as const))('coalesces a copy on %s', async (_, entry) => {
     const client = entry.createCoalesced(url, {}, { maxBatchSize: 7 });
     const copy = endWithTest(client.duplicate({ db: 2 })) as typeof client;
