@@ -11,7 +11,7 @@ import type { MethodSpec } from './method.js';
  * `waitaof`); those that read streams block only with the argument `BLOCK`.
  */
 const BLOCKING_COMMANDS: readonly string[] =
-  'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop xread xreadgroup wait waitaof'.split(' ');
+  'blpop brpop brpoplpush blmove blmovem blmpop bzpopmin bzpopmax bzmpop xread xreadgroup wait waitaof'.split(' ');
 
 /**
  * Whether a command blocks its connection. A stream may be called `BLOCK`, so only arguments before STREAMS count.

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Command } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isBlocking } from '../../src/calls/blocking-warning.js';
 import { FAST_COMMANDS, type KeyRule } from '../../src/commands/fast-commands.js';
 import { coalescedFake, connectFake, type FakeConnection, HOSTS } from '../helpers/fake-connection.js';
 import type { HostName } from '../helpers/host-decoder.js';
@@ -73,6 +74,13 @@ describe('fast commands', () => {
       expect(table.hasFlag(name, 'blocking'), name).toBe(false);
       for (const flag of FLAGS) expect(Command.checkFlag(flag, name), `${flag} of ${name}`).toBe(false);
     }
+  });
+
+  it('do not block the connection, and those that do are known', () => {
+    const blocking = table.list.filter((name) => table.hasFlag(name, 'blocking'));
+    expect(blocking).toContain('blpop');
+    const unknown = blocking.filter((name) => !isBlocking({ name, args: ['BLOCK', '0', 'STREAMS'] }));
+    expect(unknown).toEqual([]);
   });
 
   it('have their keys where the host has them', () => {
