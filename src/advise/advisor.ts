@@ -206,9 +206,9 @@ export function track({ name, commands, client, given, send, isSent = () => true
   const place = advisor.placeOf(site);
   const trip = new Trip(place, new Commands(commands), flow, depth, client, together?.group ?? new Group());
   const callback = given.at(-1);
-  const onReply = (error: unknown, reply: unknown) => {
-    trip.settle(error, reply);
-    return (callback as AnyCallback)(error, reply);
+  const onReply = (...outcome: Parameters<AnyCallback>) => {
+    trip.settle(...outcome);
+    return (callback as AnyCallback)(...outcome);
   };
   // A callback is called in the context of the promise created within `send`.
   const within = { advisor, trip };
@@ -237,4 +237,4 @@ export function track({ name, commands, client, given, send, isSent = () => true
   );
 }
 
-type AnyCallback = (error: unknown, reply: unknown) => unknown;
+type AnyCallback = (error: unknown, reply?: unknown) => unknown;

@@ -288,6 +288,22 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
     await until(() => unhandled.length === 2, 'both errors');
   });
 
+  it('a callback gets as many arguments as on a plain client', async () => {
+    const plain = await ready(host.create(redisUrl()));
+    const counts = (one: Client) =>
+      Promise.all(
+        [one.lpush, one.strlen].map(
+          (method) =>
+            new Promise((resolve) => method.call(one, `${prefix}user`, (...args: unknown[]) => resolve(args.length))),
+        ),
+      );
+    const found: unknown[] = [];
+    await roundTrips(async () => {
+      found.push(await counts(client));
+    });
+    expect(found).toEqual([await counts(plain)]);
+  });
+
   it('a name that is not text fails as on a plain client', async () => {
     const plain = await ready(host.create(redisUrl()));
     const outcome = (one: Client) => {
