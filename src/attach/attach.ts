@@ -1,3 +1,4 @@
+import { viewedBy } from '../calls/view.js';
 import { corkOf } from '../cork/cork.js';
 import { environment } from '../environment.js';
 import { CODES, coded, describeType, warnOnce, wrongOption } from '../errors.js';
@@ -18,16 +19,17 @@ import { ClusterAttachment } from './cluster-attachment.js';
 import { CorkAttachment, selectMode } from './cork-attachment.js';
 
 /**
- * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
- * false, if `IOREDIS_COALESCE` is `off`, or if it is a test double, which has no connection.
+ * Coalesces a client or Cluster, or that of a view, unless it is coalesced already. It stays plain, with an idle
+ * handle, if `options` is false, if `IOREDIS_COALESCE` is `off`, or if it is a test double, which has no connection.
  *
  * @param options - default: the options of the client before `detach()`, or the defaults.
  * @param isConstructed - by the module `ioredis`. If a test has replaced that, the client is a test double.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a test double;
  *   `COALESCE_ERR_OPTION` if `options` has a `cache` and the client does not speak RESP3.
  */
-export function attach(client: unknown, options: ResolvedOptions | false | undefined, isConstructed = false): void {
-  if (typeof client !== 'object' || client === null) throw notAClient(client);
+export function attach(given: unknown, options: ResolvedOptions | false | undefined, isConstructed = false): void {
+  if (typeof given !== 'object' || given === null) throw notAClient(given);
+  const client = viewedBy(given);
   const missing = firstMissingMember(client);
   if (missing !== undefined && !isConstructed && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
   if (options !== undefined) releaseProvisional(client);

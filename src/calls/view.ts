@@ -15,6 +15,8 @@ import { callOf, guarded } from './signals.js';
 
 type Members = Record<PropertyKey, unknown>;
 
+const VIEWED = Symbol.for('ioredis-coalesce.viewed');
+
 /** A client, a Cluster or a test double, with its handle. */
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Members;
 
@@ -42,6 +44,7 @@ class View implements ProxyHandler<Members> {
     const { client, call } = this;
     const value = client[name];
     if (name === 'coalescer') return handleOf(client.coalescer, (more) => viewOf(client, more, call));
+    if (name === VIEWED) return client;
     if (typeof value !== 'function' || name === 'constructor') return value;
     return (...args: unknown[]) => callMethod(this, name, args);
   }
@@ -63,6 +66,13 @@ class View implements ProxyHandler<Members> {
  */
 export function viewOf(client: object, options: CallOptions, base?: CallOptions): object {
   return new Proxy<Members>({}, new View(client as Viewed, callOf(resolveCallOptions(options, base))));
+}
+
+/** The client of a view, if it is one. */
+export function viewedBy(client: object): object {
+  const viewed = (client as { [VIEWED]?: unknown })[VIEWED];
+  // A mock may have functions as all its members.
+  return typeof viewed === 'object' && viewed !== null ? viewed : client;
 }
 
 /** The client's handle with another `withOptions`. Methods run on the client's, because it has private fields. */

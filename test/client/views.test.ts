@@ -74,6 +74,22 @@ describe.each(HOSTS)('$name: a view', (host) => {
     await expect(Promise.resolve(view)).resolves.toBe(view);
   });
 
+  it('of a plain client, given to coalesce(): the client is coalesced', async () => {
+    const client = coalesce(await ready(host.create(redisUrl())), false);
+    const view = client.coalescer.withOptions({ timeout: 60_000 }) as CoalescedClient;
+    expect(coalesce(view, { maxBatchSize: 7 })).toBe(view);
+    expect(Reflect.ownKeys(view)).toEqual([]);
+    expect(coalesce(client).coalescer.options.maxBatchSize).toBe(7);
+    expect(client.listenerCount('connect')).toBe(1);
+    await view.ping();
+    expect(await Promise.all([view.echo('a'), client.echo('b')])).toEqual(['a', 'b']);
+    expect(fastCommands(client)).toBe(2);
+    client.coalescer.detach();
+    expect(client.listenerCount('connect')).toBe(0);
+    expect(coalesce(view).coalescer.options.maxBatchSize).toBe(7);
+    expect(client.coalescer.enabled).toBe(true);
+  });
+
   it('runs the client’s other methods on the client, and nothing is written onto it', async () => {
     const client = await connected(host);
     const view = client.coalescer.withOptions({ timeout: 60_000 });
