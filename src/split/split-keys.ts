@@ -6,7 +6,10 @@ import calculateSlot from 'cluster-key-slot';
 import { MAX_SPREAD } from '../calls/call-host.js';
 import { commandMethod, type MethodSpec } from '../calls/method.js';
 import { methodsNamed } from '../commands/fast-commands.js';
+import { callTargetOf } from '../core/call-target.js';
 import type { Coalesced } from '../handle.js';
+import { argumentTransformerOf } from '../host/command-class.js';
+import { commandClassOf } from '../host/probe.js';
 import type { AnyFunction, HasOptions } from '../host/types.js';
 import { processWide } from '../util/process-wide.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
@@ -82,8 +85,8 @@ export function setSplitting(cluster: HasOptions, on: boolean): void {
 }
 
 /** @param send - calls the method below this one. */
-function split({ options }: HasOptions, name: unknown, args: unknown[], send: (args: unknown[]) => unknown): unknown {
-  const { keyPrefix = '' } = options;
+function split(cluster: HasOptions, name: unknown, args: unknown[], send: (args: unknown[]) => unknown): unknown {
+  const { keyPrefix = '' } = cluster.options;
   // Host: some versions add no prefix to the keys of an upper-case command.
   const known = typeof name === 'string' && keyPrefix === '' ? name.toLowerCase() : name;
   const join = JOINS.get(known as string);
@@ -92,7 +95,9 @@ function split({ options }: HasOptions, name: unknown, args: unknown[], send: (a
   const flat = flatOf(args.slice(0, args.length - callback.length));
   // In one array, of which the host flattens one level, because the elements may be arrays.
   const sendAll = (all: unknown[]) => send([all, ...callback]);
-  if (join === undefined) return sendAll(flat);
+  // Only the transformer knows which keys it makes of an object.
+  const isTransformed = known !== 'mset' && flat.some(isObject) && hasTransformer(cluster, name as string);
+  if (join === undefined || isTransformed) return sendAll(flat);
   let parts: readonly SlotPart[];
   try {
     parts = known === 'mset' ? partsOf(pairsOf(flat), 2, keyPrefix) : partsOf(flat, 1, keyPrefix);
@@ -139,7 +144,16 @@ function partsOf(given: readonly unknown[], step: number, prefix: string | Buffe
 
 /** Converts an object to text once, because a key is read here and again when its part is sent. */
 function readOnce(key: unknown): unknown {
-  return typeof key === 'object' && key !== null && !(key instanceof Buffer) ? String(key) : key;
+  return isObject(key) ? String(key) : key;
+}
+
+function isObject(key: unknown): boolean {
+  return typeof key === 'object' && key !== null && !(key instanceof Buffer);
+}
+
+function hasTransformer(cluster: HasOptions, name: string): boolean {
+  const commandClass = callTargetOf(cluster)?.commandClass ?? commandClassOf(cluster);
+  return commandClass !== undefined && argumentTransformerOf(commandClass, name) !== undefined;
 }
 
 /** Host: it sends null and undefined as empty text. */

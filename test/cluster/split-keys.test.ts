@@ -479,6 +479,30 @@ describe('splitKeys', () => {
     expect(seen.slice(2)).toEqual(expect.arrayContaining([['1', null], ['2']]));
   });
 
+  it.each(['mget', 'del'] as const)(
+    'a transformer of %s that makes keys of an object gets that object',
+    async (name) => {
+      for (const options of [SPLIT, { ...SPLIT, fastPath: false }]) {
+        const plain = (CLUSTER_HOSTS[0] as ClusterHost).create(nodes);
+        const split = (CLUSTER_HOSTS[0] as ClusterHost).createCoalesced(nodes, {}, options);
+        onTestFinished(withoutTransformers(name));
+        Command.setArgumentTransformer(name, (args) => args.flatMap((of) => Object.values(of as object)));
+        const found = [];
+        for (const cluster of [await warm(plain), await warm(split)]) {
+          await cluster.mset('{a}1', '1', '{a}2', '2');
+          found.push(
+            await run(cluster, [
+              [name, { one: '{a}2', other: '{a}1' }],
+              ['call', name, { one: '{a}1' }],
+            ]),
+          );
+        }
+        expect(found[1]).toEqual(found[0]);
+        withoutTransformers(name)();
+      }
+    },
+  );
+
   it('MGET replies that a transformer has changed into something else cannot be joined: the call fails', async () => {
     const cluster = await warm((CLUSTER_HOSTS[0] as ClusterHost).createCoalesced(nodes, {}, SPLIT));
     onTestFinished(withoutTransformers('mget'));
