@@ -100,15 +100,18 @@ export class ReadFeatures implements Reads {
     this.#shared?.close();
   }
 
-  /** Ordering: waiting reads go before the pipeline that the host writes next. All but its last entry are queued. */
+  /**
+   * Ordering: waiting reads go before what the host writes next, which may block the connection. All but the last entry
+   * of a pipeline are queued.
+   */
   hostWrites(data: HostWrite['data'], isSingle: boolean): void {
     const { incoming: cache } = this;
-    if (isSingle || !cache?.hasDeferred) return;
+    if (!cache?.hasDeferred) return;
     const { commandQueue } = this.outgoing.client;
     const requests = new RequestReader(data, false);
     const later: QueueItem[] = [];
     requests.next();
-    while (requests.next()) later.push(commandQueue.pop() as QueueItem);
+    while (!isSingle && requests.next()) later.push(commandQueue.pop() as QueueItem);
     cache.decideAll();
     for (const item of later.reverse()) commandQueue.push(item);
   }

@@ -29,7 +29,8 @@ const PREDICTION_TTL_MS = 1_000;
  * 1. `lookUp` looks for an answer. If there is a usable one, the read waits until the event loop has read its sockets.
  * 2. At the end of the turn, all waiting reads are looked up again (`#endTurn`), then answered, or sent if the answer
  *   was invalidated or is too old. So no answer is delivered that received bytes have invalidated.
- * 3. All waiting reads are decided before a command that may change the answer of one, or show a newer one.
+ * 3. All waiting reads are decided before a command that may change the answer of one, or show a newer one; before any
+ *   command if one has lost its answer, and before any of the host's, because it may block.
  * 4. Deciding runs no user code. Delivering runs reply transformers, which may do anything, so answers are delivered at
  *   the end of the turn, or before the replies of the next chunk, when no other step is half done.
  * 5. `sends` decides whether the answer to a sent read will be kept. If so, the store has it as pending, and identical
@@ -50,6 +51,8 @@ export class ReadCache implements Incoming {
   readonly liveness = new Liveness();
   /** Waiting reads in call order. `entry.slot` is the answer found. */
   #waiting: CallEntry[] = [];
+  /** When the first of them was looked up. */
+  #lookedUpAt = 0;
   /** Reads whose answers are decided, but not delivered yet. */
   #decided: CallEntry[] = [];
   /** The options of calls, if they have any. */
@@ -100,10 +103,14 @@ export class ReadCache implements Incoming {
     const name = keyName(args[0]);
     if (name === undefined || !this.tracking.on || this.outgoing.transaction.open) return undefined;
     const read = this.#find(name, variant, args.length === 1 ? name : args);
-    if (read !== undefined && (this.#mayUse(read) || this.#mayFollow(read))) return read;
+    const isUsable = read !== undefined && (this.#mayUse(read) || this.#mayFollow(read));
+    // One time for all reads that wait together, as when they are decided: hits are frequent.
+    if (isUsable && !this.hasDeferred) this.#lookedUpAt = now();
+    // Ordering: a read that would be sent at the end of the turn anyway is sent in its place.
+    if (isUsable && this.#isFresh(read, this.#lookedUpAt)) return read;
     const { stats } = this.outgoing;
     if (this.tracking.tracks(name)) stats.cache.misses += 1;
-    if (read !== undefined && !read.pending) stats.cache.held += 1;
+    if (read !== undefined && !isUsable && !read.pending) stats.cache.held += 1;
     return undefined;
   }
 
@@ -174,9 +181,17 @@ export class ReadCache implements Incoming {
     );
   }
 
-  #isYoung({ readAt, key, prediction }: CachedRead, time: number): boolean {
+  /** Whether an answer's age, and that of the last byte received, allow its use at `time`. Drops an expired key. */
+  #isFresh(read: CachedRead, time: number): boolean {
+    const { pending, key } = read;
+    if (!pending && (key.expiresAt ?? Number.NaN) <= time) this.store.drop(key);
+    if (time - this.liveness.lastByteAt >= MAX_SILENCE_MS) this.liveness.asks(time, this.#nextPosition());
+    return this.#isYoung(read, time) && (pending || this.liveness.allows(time));
+  }
+
+  #isYoung({ pending, readAt, key, prediction }: CachedRead, time: number): boolean {
     if (prediction !== undefined && time >= prediction.until) return false;
-    return time - readAt < this.options.ttl && time < (key.expiresAt as number);
+    return pending || (time - readAt < this.options.ttl && time < (key.expiresAt as number));
   }
 
   readonly #endTurn = (): void => {
@@ -196,7 +211,6 @@ export class ReadCache implements Incoming {
     // Before deciding: sending one of them calls `decideAll` again.
     this.#waiting = [];
     const time = now();
-    if (time - this.liveness.lastByteAt >= MAX_SILENCE_MS) this.liveness.asks(time, this.#nextPosition());
     for (const entry of waiting) this.#decide(entry, time);
     this.store.lostWaiting = false;
   }
@@ -223,12 +237,11 @@ export class ReadCache implements Incoming {
     if (entry.deadline !== undefined) return;
     const { outgoing } = this;
     const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.wireArgs);
-    if (read !== undefined && this.#mayFollow(read) && time < (read.prediction as PredictedEntry).until) {
+    if (read !== undefined && this.#mayFollow(read) && this.#isFresh(read, time)) {
       this.#follow(read, entry);
       return;
     }
-    if (read === undefined || !this.#mayUse(read) || !this.#isYoung(read, time) || !this.liveness.allows(time)) {
-      if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.store.drop(read.key);
+    if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
       outgoing.stats.cache.misses += 1;
       this.#send(entry);
       return;
@@ -393,11 +406,14 @@ export class ReadCache implements Incoming {
     this.#issued.changesAnything(this.#nextPosition());
   }
 
-  /** Ordering: waiting reads precede a command that may change their answers, or show newer ones. */
+  /**
+   * Ordering: waiting reads precede a command that may change their answers, or show newer ones. If one has lost its
+   * answer, they precede any command.
+   */
   #decideFor(effect: Effect, args: Arguments): void {
     const keyed = this.#issued.keyed(effect);
     const must = keyed === undefined ? effect !== 'none' : keysOf(keyed, args).some((name) => this.#mustDecide(name));
-    if (must) this.decideAll();
+    if (must || this.store.lostWaiting) this.decideAll();
   }
 
   /** @param position - where the command counts as issued. */
@@ -486,8 +502,9 @@ export class ReadCache implements Incoming {
 
   push(chunk: Buffer, position: number): number {
     if (this.invalidations.read(chunk, position)) return this.invalidations.end;
-    // Other pushes are about to be handed to user code.
+    // Other pushes are about to be handed to user code. No waiting answer may be used before the next reply.
     this.#issued.pushed(this.#nextPosition());
+    this.store.lostWaiting ||= this.hasDeferred;
     return -1;
   }
 

@@ -253,6 +253,44 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     });
   });
 
+  describe.each(['is too old', 'has been revoked in the turn'])(
+    'if it %s, it is sent before what is issued behind it, whatever that is:',
+    (why) => {
+      it.each<[string, (client: Client) => unknown]>([
+        ['set', (client) => client.set(`${k}behind`, 'v')],
+        ['mget', (client) => client.mget(`${k}behind`)],
+        ['publish', (client) => client.publish(k, 'v')],
+        ['zadd', (client) => client.pipeline().zadd(`${k}zset`, 1, 'a').exec()],
+        ['config', (client) => client.config('GET', 'port')],
+        ['blpop', (client) => client.blpop(`${k}empty`, 0.1)],
+        ['xread', (client) => client.xread('BLOCK', 100, 'STREAMS', `${k}stream`, '$')],
+        ['wait', (client) => client.wait(1, 100)],
+        ['client', (client) => client.client('PAUSE', 1)],
+      ])('%s', async (command, issue) => {
+        const client = await cached(server.url, { ...(cache === true ? {} : cache), ttl: 300 });
+        await keep(client, () => client.get(k));
+        if (why === 'is too old') await sleep(350);
+        const spy = spyOnSocket(client);
+        const read = client.get(k);
+        if (why !== 'is too old') client.coalescer.cache?.clear();
+        await Promise.all([read, issue(client)]);
+        const sent = commandNames(spy.text());
+        expect(sent).toContain('get');
+        expect(sent.lastIndexOf(command)).toBeGreaterThan(sent.indexOf('get'));
+      });
+    },
+  );
+
+  it('is given before a blocking command, although it is revoked behind that', async () => {
+    const client = await start();
+    const order: string[] = [];
+    const read = client.get(k).then((value) => order.push(`read ${value}`));
+    const blocked = client.blpop(`${k}empty`, 0.2).then(() => order.push('unblocked'));
+    client.coalescer.cache?.clear();
+    await Promise.all([read, blocked]);
+    expect(order).toEqual(['read old', 'unblocked']);
+  });
+
   it('of several reads of one key that have been revoked: they are sent in the order of their calls', async () => {
     const client = await start();
     await keep(client, () => client.strlen(k));
