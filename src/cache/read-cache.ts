@@ -256,7 +256,9 @@ export class ReadCache implements Incoming {
 
   #send(entry: CallEntry): void {
     try {
-      this.resend(entry, this.#calls.get(entry));
+      const refusal = this.outgoing.admission?.refusalOf(1);
+      if (refusal !== undefined) entry.fail(refusal);
+      else this.resend(entry, this.#calls.get(entry));
     } catch (error) {
       // User code called by the host has thrown. The remaining reads still have to be sent.
       entry.fail(error);

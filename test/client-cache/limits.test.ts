@@ -1,5 +1,6 @@
 /** What is tracked, kept and held, and with which servers. */
 import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Command } from 'ioredis';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { coalesce } from 'ioredis-coalesce/coalesce';
@@ -15,6 +16,7 @@ import { cold } from '../helpers/cold.js';
 import { arrayBuffersNow, heapNow } from '../helpers/hostile/heap.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
+import { refused } from '../helpers/refused.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 import { expectWarnings } from '../helpers/warnings.js';
@@ -37,6 +39,24 @@ const MODES: readonly (readonly [string, true | CacheOptions])[] = [
   ['keys of a prefix', { prefixes: ['limit:', 'other:'] }],
 ];
 const k = uniquePrefix('limit');
+
+it.each(['are too old', 'were revoked in the turn'])('maxPending bounds reads whose answers %s', async (why) => {
+  const client = await cached(server.url, { ttl: 300 }, {}, { maxPending: 10 });
+  const keys = Array.from({ length: 30 }, (_, index) => `${k}${index}`);
+  await Promise.all(keys.map((key) => other.set(key, 'v')));
+  for (const key of keys) await client.get(key);
+  expect(await fromMemory(client, () => client.get(k.concat('0')))).toBe(true);
+  if (why === 'are too old') await sleep(350);
+  const calls = keys.map((key) => client.get(key));
+  if (why !== 'are too old') client.coalescer.cache?.clear();
+  const outcomes = refused(calls);
+  await turn();
+  // The last one may have CLIENT CACHING and PTTL with it.
+  expect(client.commandQueue.length).toBeLessThanOrEqual(12);
+  const { answered } = await outcomes;
+  expect(answered).toBeGreaterThan(0);
+  expect(client.coalescer.stats().refusedCalls).toBe(keys.length - answered);
+});
 
 describe('Redis tracks', () => {
   const tracked = async () => Number(/tracking_total_keys:(\d+)/.exec(String(await other.info('stats')))?.[1]);

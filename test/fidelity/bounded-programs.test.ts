@@ -223,11 +223,14 @@ const connectionsOf = (client: Bounded) =>
 const readsAtReplicas = (client: Bounded) =>
   client.isCluster && (client as unknown as clusters.ClusterClient).options.scaleReads === 'slave';
 
-/** With `fuseReads`, the first GET of a connection has a probe with it; a cache sends more commands of its own. */
+/**
+ * With `fuseReads`, the first GET of a connection has a probe with it. With a cache, a read has CLIENT CACHING and PTTL
+ * with it, and a command behind it was admitted before it was sent.
+ */
 function isBeyondBound(client: Bounded): boolean {
   const { cache, fuseReads, maxPending = Number.POSITIVE_INFINITY } = client.coalescer?.options ?? {};
-  const bound = maxPending + (fuseReads ? 1 : 0);
-  return !cache && connectionsOf(client).some(({ commandQueue }) => commandQueue.length > bound);
+  const more = (fuseReads ? 1 : 0) + (cache ? 3 : 0);
+  return connectionsOf(client).some(({ commandQueue }) => commandQueue.length > maxPending + more);
 }
 
 /** Issues the calls of a program on both clients, turn by turn. */
