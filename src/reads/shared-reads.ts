@@ -24,13 +24,14 @@ export class SharedReads {
   }
 
   /**
-   * Makes `entry` follow an identical read of this batch, if there is one with the same deadline.
+   * Makes `entry` follow an identical read of this batch, if there is one with the same deadline. A Cluster redirects
+   * its own reads alone, so they do not share errors with those of its node.
    *
    * @returns whether it follows. If so, it is not sent, and settles with its leader.
    */
   follow(name: string, entry: Entry, deadline: Deadline | undefined): boolean {
     const leader = this.#leaders.get(name);
-    if (leader === undefined || leader.deadline !== deadline) return false;
+    if (leader === undefined || leader.context !== entry.context || leader.deadline !== deadline) return false;
     leader.followers ??= [];
     leader.followers.push(entry);
     return true;

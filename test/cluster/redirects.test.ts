@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import calculateSlot from 'cluster-key-slot';
 import type { ClusterOptions } from 'ioredis';
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { KINDS } from '../helpers/beside.js';
-import { CLUSTER_HOSTS, type ClusterClient, createCluster, type Kind, warm } from '../helpers/cluster/clients.js';
+import { CLUSTER_HOSTS, type ClusterClient, type Kind, warm } from '../helpers/cluster/clients.js';
 import { commandCounts, empty, resetCommandCounts } from '../helpers/cluster/run-program.js';
 import { cold } from '../helpers/cold.js';
 import { type Outcome, outcomes } from '../helpers/hosts.js';
@@ -47,13 +48,16 @@ async function compare<T>(
   host: (typeof CLUSTER_HOSTS)[number],
   scenario: (situation: Situation) => Promise<T>,
   options: ClusterOptions = {},
+  coalesceOptions: CoalesceOptions = {},
 ): Promise<T> {
   const run = async (kind: Kind): Promise<T> => {
     const nodes = clusters[kind];
     await empty(nodes);
     const from = await nodes.masterOf(SLOT);
     const to = (await nodes.masters()).find(({ id }) => id !== from.id) as ClusterNode;
-    const cluster = await warm(createCluster(host, kind, nodes, options));
+    const cluster = await warm(
+      kind === 'plain' ? host.create(nodes, options) : host.createCoalesced(nodes, options, coalesceOptions),
+    );
     await Promise.all(MIXED.map((key) => cluster.set(key, `of ${key}`)));
     await resetCommandCounts(nodes);
     try {
@@ -101,6 +105,29 @@ describe.each(HOSTS)('Redirections of a Cluster of $name', (host) => {
     expect(found.reads).toMatchObject({ calls: MIXED.length, rejected_calls: MOVING.length });
     // By then the client knows.
     expect(found.later).toMatchObject({ calls: 2 * MIXED.length, rejected_calls: MOVING.length });
+  });
+
+  it('MOVED: of identical reads, that of the Cluster is redirected, and that of a node is not', async () => {
+    const found = await compare(
+      host,
+      async ({ cluster, to }) => {
+        const node = cluster
+          .nodes('master')
+          .find(({ options }) => options.port === to.port) as unknown as ClusterClient;
+        const read = async (...readers: Pick<ClusterClient, 'get'>[]) => {
+          (cluster as unknown as { slots: string[][] }).slots[SLOT] = [to.address];
+          const all = await outcomes(readers.map((reader) => reader.get(MOVING[0] as string)));
+          return all.map((each) => /MOVED|of /.exec(JSON.stringify(each))?.[0]);
+        };
+        return [await read(node, cluster), await read(cluster, node)];
+      },
+      {},
+      { shareReads: true },
+    );
+    expect(found).toEqual([
+      ['MOVED', 'of '],
+      ['of ', 'MOVED'],
+    ]);
   });
 
   it('MOVED: writes, other commands, pipelines and transactions are redirected as on a plain Cluster', async () => {
