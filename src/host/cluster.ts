@@ -5,6 +5,7 @@
  * `built/cluster/ConnectionPool.js`.
  */
 import type { EventEmitter } from 'node:events';
+import calculateSlot from 'cluster-key-slot';
 import type { FallbackReason } from '../stats.js';
 import { commandClassOf, isUnpatchedSendCommand, unwrapped } from './probe.js';
 import { isLayeredInClass } from './state.js';
@@ -33,6 +34,16 @@ export interface HostCluster extends EventEmitter {
 /** A Cluster has nodes, but no stream itself. */
 export function isHostCluster(value: object): value is HostCluster {
   return 'isCluster' in value && value.isCluster === true;
+}
+
+/**
+ * What keys that one command may name have in common: their slot. Redis hashes the whole of a key whose first hash tag
+ * is empty, but the host goes on to the next tag and sends it there, so such a key is on its own.
+ */
+export function slotGroupOf(key: string | Buffer): number | string {
+  const text = typeof key === 'string' ? key : key.toString('latin1');
+  const tag = text.indexOf('{');
+  return tag >= 0 && text[tag + 1] === '}' && text.includes('}', tag + 2) ? text : calculateSlot(key);
 }
 
 /** A copy of the startup nodes of the Cluster. Host: `Cluster#duplicate`. */

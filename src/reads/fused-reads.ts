@@ -1,4 +1,3 @@
-import calculateSlot from 'cluster-key-slot';
 import { CallArguments } from '../commands/call-arguments.js';
 import { type Effect, effectOf } from '../commands/effects.js';
 import type { CommandVariant, FusedName } from '../commands/fast-commands.js';
@@ -6,6 +5,7 @@ import type { Tail } from '../core/batch.js';
 import { type CallEntry, Entry } from '../core/entry.js';
 import type { Group, Outgoing } from '../core/outgoing.js';
 import { CODES, coded, warnOnce } from '../errors.js';
+import { slotGroupOf } from '../host/cluster.js';
 import type { HostCommand } from '../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../resp/error-meaning.js';
 import { SETTLED } from '../util/deadlines.js';
@@ -36,7 +36,7 @@ export class FusedReads implements Group, Tail {
   #members: CallEntry[] = [];
   /** The entry in the queue that represents all members. */
   #entry: Entry | undefined;
-  #slot: number | undefined;
+  #slot: number | string | undefined;
   #stopped = false;
   /** Whether the next read must not be fused, because the command before it applies to that read alone. */
   #skipsNext = false;
@@ -149,8 +149,8 @@ export class FusedReads implements Group, Tail {
     if (command.fused === 'hmget') return keyOf(first) === keyOf(entry);
     if (first.context.redirect === undefined) return true;
     // RESP: a Cluster's server refuses keys of several slots in one command (CROSSSLOT).
-    this.#slot ??= calculateSlot(keyOf(first));
-    return calculateSlot(keyOf(entry)) === this.#slot;
+    this.#slot ??= slotGroupOf(keyOf(first));
+    return slotGroupOf(keyOf(entry)) === this.#slot;
   }
 
   /**

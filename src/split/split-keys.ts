@@ -2,12 +2,12 @@
  * The option `splitKeys` of a Cluster: a call with keys of several slots becomes several calls of the same method, one
  * per slot. It uses public methods only, so it works the same on coalesced and plain Clusters.
  */
-import calculateSlot from 'cluster-key-slot';
 import { MAX_SPREAD } from '../calls/call-host.js';
 import { commandMethod, type MethodSpec } from '../calls/method.js';
 import { methodsNamed } from '../commands/fast-commands.js';
 import { callTargetOf } from '../core/call-target.js';
 import type { Coalesced } from '../handle.js';
+import { slotGroupOf } from '../host/cluster.js';
 import { argumentTransformerOf } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
 import type { AnyFunction, HasOptions } from '../host/types.js';
@@ -128,7 +128,7 @@ function partsOf(given: readonly unknown[], step: number, prefix: string | Buffe
   if (args.length % step !== 0) {
     return [{ args: args.length < step ? args : [...args.slice(0, step), args[0]], positions: [] }];
   }
-  const bySlot = new Map<number, SlotPart>();
+  const bySlot = new Map<number | string, SlotPart>();
   for (let index = 0; index < args.length; index += step) {
     const slot = slotOf(args[index], prefix);
     let part = bySlot.get(slot);
@@ -157,10 +157,10 @@ function hasTransformer(cluster: HasOptions, name: string): boolean {
 }
 
 /** Host: it sends null and undefined as empty text. */
-function slotOf(key: unknown, prefix: string | Buffer): number {
-  if (typeof prefix === 'string' && !(key instanceof Buffer)) return calculateSlot(prefix + String(key ?? ''));
+function slotOf(key: unknown, prefix: string | Buffer): number | string {
+  if (typeof prefix === 'string' && !(key instanceof Buffer)) return slotGroupOf(prefix + String(key ?? ''));
   const bytes = (part: unknown) => (part instanceof Buffer ? part : Buffer.from(String(part ?? '')));
-  return calculateSlot(Buffer.concat([bytes(prefix), bytes(key)]));
+  return slotGroupOf(Buffer.concat([bytes(prefix), bytes(key)]));
 }
 
 function inOrderOfCall(replies: readonly unknown[], parts: readonly SlotPart[]): unknown[] {

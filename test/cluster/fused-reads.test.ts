@@ -34,6 +34,19 @@ describe.each(CLUSTER_HOSTS)('fused reads in a Cluster of $name', (host: Cluster
     );
   });
 
+  it('keys with an empty hash tag before another do not: Redis hashes the whole key', async () => {
+    const cluster = await create();
+    const keys = ['{}:{a}1', '{}:{a}2', '{}:{a}3'];
+    for (let round = 0; round < 3; round += 1) {
+      await Promise.all([...keys, '{a}'].map((key) => cluster.set(key, 'v')));
+      // Proves that the node takes MGET.
+      await cluster.get('{a}');
+      const replies = [...keys.map((key) => cluster.get(key)), ...keys.map((key) => cluster.set(key, 'later'))];
+      expect(await Promise.all(replies)).toEqual(['v', 'v', 'v', 'OK', 'OK', 'OK']);
+    }
+    await Promise.all(keys.map((key) => cluster.del(key)));
+  });
+
   it('each member gets its value while their slot moves, before, amid and after, and none waits to try again', async () => {
     const cluster = await create({ retryDelayOnTryAgain: 2 ** 30 });
     const values = KEYS.map((key) => `of ${key}`);
