@@ -474,6 +474,10 @@ export class ReadCache implements Incoming {
    * @param error - its first `MEANING_LENGTH` characters, or fewer if the rest has not arrived yet.
    */
   failed(item: HostCommand, error: string): void {
+    if (item instanceof PredictedEntry) {
+      const mayResend = !this.outgoing.transaction.open && this.#mayFollow(item.slot as CachedRead);
+      item.isOutdated ||= !mayResend;
+    }
     const meaning = meaningOfError(error);
     // A refusal of our own commands does not affect those of users.
     if (meaning === 'forbidden' && item instanceof InternalEntry && !(item instanceof PredictedEntry)) return;

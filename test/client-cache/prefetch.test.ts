@@ -537,6 +537,35 @@ describe('an answer that was predicted', () => {
     expect(spy.text().split(`\r\nget\r\n$${flow.key('plan', id).length}\r\n${flow.key('plan', id)}`)).toHaveLength(3);
   });
 
+  it.each<[string, (client: Client, key: string) => Promise<unknown>]>([
+    ['a write', (client, key) => client.set(key, 'later')],
+    ['a transaction', (client, key) => client.multi().set(key, 'later').exec()],
+    ['MULTI', (client) => client.multi({ pipeline: false })],
+  ])('is given to waiting reads if it is an error and %s comes behind them', async (_, issue) => {
+    const proxy = await startProxy(server.url);
+    const flow = await learned(proxy.url, other, prefix);
+    const { client } = flow;
+    const id = await flow.newUser();
+    const key = flow.key('plan', id);
+    await other.del(key);
+    await other.hset(key, 'a', 1);
+    proxy.stall();
+    const user = client.get(flow.key('user', id));
+    const read = client.get(key).catch((error: Error) => error);
+    await turn();
+    const behind = issue(client, key);
+    await turn();
+    proxy.resume();
+    expect(await read).toMatchObject({
+      name: 'ReplyError',
+      message: expect.stringContaining('WRONGTYPE'),
+      command: { name: 'get', args: [key] },
+    });
+    expect(await user).toBe(`user ${id}`);
+    await behind;
+    await client.discard().catch(() => {});
+  });
+
   it('is given within the timeout of the call, and to no call that was aborted', async () => {
     const proxy = await startProxy(server.url);
     const flow = await learned(proxy.url, other, prefix);

@@ -111,6 +111,8 @@ export interface PredictionOrigin {
 /** A read that was sent before any caller issued it. Callers that do so while it is in flight become its followers. */
 export class PredictedEntry extends InternalEntry {
   isUsed = false;
+  /** Whether a command issued since may change what its followers would get if they were sent now. */
+  isOutdated = false;
   #hasOutcome = false;
   /** No deadline: its followers have their own. */
   override deadline: Entry['deadline'] = SETTLED;
@@ -146,15 +148,17 @@ export class PredictedEntry extends InternalEntry {
     for (const follower of takeFollowers(this)) follower.answer(deepCopy(reply), form);
   }
 
-  /** No caller gets the error: the followers are sent instead. */
+  /** No caller gets the error: the followers are sent instead. They would be too late if it is outdated. */
   override handlesError(message: string): boolean {
+    if (this.isOutdated && this.followers !== undefined) return false;
     this.refused(this.origin.successor.pattern, message, takeFollowers(this));
     return true;
   }
 
-  /** Rejects each follower with an error that is not a reply, such as a lost connection, as if it had been sent. */
+  /** Rejects each follower with an error that is not a reply, or that is outdated, as if it had been sent. */
   protected override rejected(error: Error): void {
-    if (error.name === 'ReplyError') this.refused(this.origin.successor.pattern, error.message, takeFollowers(this));
+    if (error.name === 'ReplyError' && !this.isOutdated)
+      this.refused(this.origin.successor.pattern, error.message, takeFollowers(this));
     for (const follower of takeFollowers(this)) follower.reject(errorFor(follower, error) as Error);
   }
 }
