@@ -38,6 +38,8 @@ export class FusedReads implements Group, Tail {
   #entry: Entry | undefined;
   #slot: number | string | undefined;
   #stopped = false;
+  /** Whether the server has refused keys of several slots, although no Cluster sends them. */
+  #comparesSlots = false;
   /** Whether the next read must not be fused, because the command before it applies to that read alone. */
   #skipsNext = false;
   /** Counts commands that change the meaning of later reads, such as the selection of a database or user. */
@@ -147,8 +149,8 @@ export class FusedReads implements Group, Tail {
     if (variant.command.fused !== command.fused || variant.encoding !== encoding) return false;
     if (first.context !== entry.context) return false;
     if (command.fused === 'hmget') return keyOf(first) === keyOf(entry);
-    if (first.context.redirect === undefined) return true;
     // RESP: a Cluster's server refuses keys of several slots in one command (CROSSSLOT).
+    if (first.context.redirect === undefined && !this.#comparesSlots) return true;
     this.#slot ??= slotGroupOf(keyOf(first));
     return slotGroupOf(keyOf(entry)) === this.#slot;
   }
@@ -164,7 +166,8 @@ export class FusedReads implements Group, Tail {
 
   /** A fused command got an error that a single read would not get. Ends fusing, unless the error is temporary. */
   refused(message: string): void {
-    if (this.#stopped || RETRIED.has(meaningOfError(message))) return;
+    this.#comparesSlots ||= message.startsWith('CROSSSLOT');
+    if (this.#stopped || this.#comparesSlots || RETRIED.has(meaningOfError(message))) return;
     this.stop();
     warnOnce(
       CODES.FUSE,

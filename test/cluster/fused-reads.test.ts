@@ -47,6 +47,26 @@ describe.each(CLUSTER_HOSTS)('fused reads in a Cluster of $name', (host: Cluster
     await Promise.all(keys.map((key) => cluster.del(key)));
   });
 
+  it('of a node’s own client: keys of one slot leave as one command, once Redis has refused those of several', async () => {
+    const cluster = await create();
+    const { address } = await nodes.masterOf(SLOT);
+    const node = cluster.nodes('master').find(({ options }) => address === `${options.host}:${options.port}`);
+    if (node === undefined) throw new Error('expected the Cluster to know the master of the slot');
+    const owners = (cluster as unknown as { slots: string[][] }).slots;
+    const others = keysOverAllSlots(300).filter((key) => owners[calculateSlot(key)]?.[0] === address);
+    const keys = [...KEYS.slice(0, 3), ...others.slice(0, 3)];
+    await Promise.all(keys.map((key) => cluster.set(key, 'v')));
+    // Until the server has answered an MGET, and refused one.
+    await node.get(TAG);
+    const read = () => keys.map((key) => node.get(key));
+    expect(await Promise.all(read())).toEqual(keys.map(() => 'v'));
+    const spy = spyOnSocket(node);
+    const replies = [...read(), ...keys.map((key) => node.set(key, 'later'))];
+    expect((await Promise.all(replies)).slice(0, keys.length)).toEqual(keys.map(() => 'v'));
+    expect(commandNames(spy.text()).slice(0, 4)).toEqual(['mget', 'get', 'get', 'get']);
+    await Promise.all(keys.map((key) => cluster.del(key)));
+  });
+
   it('each member gets its value while their slot moves, before, amid and after, and none waits to try again', async () => {
     const cluster = await create({ retryDelayOnTryAgain: 2 ** 30 });
     const values = KEYS.map((key) => `of ${key}`);
