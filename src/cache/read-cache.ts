@@ -296,14 +296,14 @@ export class ReadCache implements Incoming {
   #sendsRead(entry: Entry): boolean {
     const { wireArgs } = entry;
     const argument = Array.isArray(wireArgs) ? wireArgs[0] : wireArgs;
-    const text = keyName(argument);
-    const name = text ?? wireName(argument);
+    // As the server knows it, so that a text with a lone surrogate holds the key that it shows.
+    const name = wireName(argument);
     let key = this.store.key(name);
     if (this.#mustDecide(name, key)) {
       this.decideAll();
       key = this.store.key(name);
     }
-    const willKeep = text !== undefined && this.#keeps(entry, name, key);
+    const willKeep = keyName(argument) === name && this.#keeps(entry, name, key);
     if (key === undefined && !willKeep) return false;
     const read = entry.slot as CachedRead | undefined;
     const position = this.#nextPosition();

@@ -135,7 +135,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
   const shown = `${k}shown:`;
   /** What the keys hold: `count` elements, or as many characters. */
   const write = async (count: number) => {
-    await other.set(`${shown}text`, 'x'.repeat(count));
+    await other.mset(`${shown}text`, 'x'.repeat(count), `${shown}\ufffd`, 'x'.repeat(count));
     await other.rpush(`${shown}list`, count);
     await other.zadd(`${shown}zset`, count, count);
     await other.geoadd(`${shown}geo`, count, count, count);
@@ -149,6 +149,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
   const script = `return redis.call('STRLEN', '${shown}text')`;
 
   it.each<[string, Read, Read]>([
+    ['GET, of the same bytes', (client) => client.get(`${shown}\ud800`), (client) => client.strlen(`${shown}\ufffd`)],
     ['SORT', (client) => client.sort(`${shown}list`), list],
     ['SORT … STORE', (client) => client.sort(`${shown}list`, 'STORE', `${shown}stored`), list],
     ['SORT … GET', (client) => client.sort(`${shown}names`, 'BY', 'nosort', 'GET', `${shown}*`), text],
