@@ -1,4 +1,3 @@
-import { viewedBy } from '../calls/view.js';
 import { corkOf } from '../cork/cork.js';
 import { environment } from '../environment.js';
 import { CODES, coded, describeType, warnOnce, wrongOption } from '../errors.js';
@@ -13,6 +12,7 @@ import {
   withoutCacheUnless,
 } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
+import { viewedBy } from '../util/values.js';
 import { addIdleHandle, coalescerOf, markProvisional, previousOptions, releaseProvisional } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';

@@ -9,13 +9,12 @@ import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
+import { VIEWED } from '../util/values.js';
 import { callHost, countFallback, isUnpatchedCommand } from './call-host.js';
 import { type MethodSpec, specOf } from './method.js';
 import { callOf, guarded } from './signals.js';
 
 type Members = Record<PropertyKey, unknown>;
-
-const VIEWED = Symbol.for('ioredis-coalesce.viewed');
 
 /** A client, a Cluster or a test double, with its handle. */
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Members;
@@ -66,13 +65,6 @@ class View implements ProxyHandler<Members> {
  */
 export function viewOf(client: object, options: CallOptions, base?: CallOptions): object {
   return new Proxy<Members>({}, new View(client as Viewed, callOf(resolveCallOptions(options, base))));
-}
-
-/** The client of a view, if it is one. */
-export function viewedBy(client: object): object {
-  const viewed = (client as { [VIEWED]?: unknown })[VIEWED];
-  // A mock may have functions as all its members.
-  return typeof viewed === 'object' && viewed !== null ? viewed : client;
 }
 
 /** The client's handle with another `withOptions`. Methods run on the client's, because it has private fields. */

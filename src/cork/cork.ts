@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream';
 import { CODES, coded, describe } from '../errors.js';
 import { type CorkOptions, resolveCorkOptions } from '../options.js';
-import { baseMethod } from '../util/values.js';
+import { baseMethod, viewedBy } from '../util/values.js';
 import { type Corked, type CorkObserver, corkStream } from './stream-cork.js';
 
 export type { CorkOptions } from '../options.js';
@@ -27,16 +27,17 @@ export const corkOf = (client: object): Corked | undefined => (client as Client)
 /**
  * Corks a client, so that the commands it writes in one turn of the event loop leave in one write.
  *
- * @param client - an ioredis or iovalkey client, connected or not, or a Cluster, whose nodes may come and go. A corked
+ * @param given - an ioredis or iovalkey client, connected or not, or a Cluster, whose nodes may come and go. A corked
  *   client keeps its cork.
- * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not a client; `COALESCE_ERR_OPTION` for an unknown option or
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` if `given` is not a client; `COALESCE_ERR_OPTION` for an unknown option or
  *   a wrong type.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
-export function cork(client: object, options: CorkOptions = {}, observer?: CorkObserver): Corked {
-  const { on, nodes } = Object(client) as Client;
+export function cork(given: object, options: CorkOptions = {}, observer?: CorkObserver): Corked {
+  const client = viewedBy(Object(given) as object);
+  const { on, nodes } = client as Client;
   if (typeof on !== 'function') {
-    throw coded(TypeError, CODES.CLIENT, `cork() expects a client or a Cluster, got ${describe(client)}`);
+    throw coded(TypeError, CODES.CLIENT, `cork() expects a client or a Cluster, got ${describe(given)}`);
   }
   const resolved = resolveCorkOptions(options);
   const present = corkOf(client);

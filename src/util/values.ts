@@ -111,3 +111,13 @@ export function baseMethod<Of extends object, Name extends keyof Of & string>(of
   }
   return (holder as Of)[name];
 }
+
+/** The member of a view (`calls/view.ts`) that is its client. */
+export const VIEWED = Symbol.for('ioredis-coalesce.viewed');
+
+/** The client of a view, if it is one. */
+export function viewedBy(client: object): object {
+  const viewed = (client as { [VIEWED]?: unknown })[VIEWED];
+  // A mock may have functions as all its members.
+  return typeof viewed === 'object' && viewed !== null ? viewed : client;
+}

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RedisOptions } from 'ioredis';
 import { type CallOptions, CODES, type Coalesced, coalesce, Redis as DropIn } from 'ioredis-coalesce';
+import { cork } from 'ioredis-coalesce/cork';
 import IORedisMock from 'ioredis-mock';
 import { describe, expect, it, vi } from 'vitest';
 import { cold } from '../helpers/cold.js';
@@ -86,6 +87,8 @@ describe.each(HOSTS)('$name: a view', (host) => {
     expect(fastCommands(client)).toBe(2);
     client.coalescer.detach();
     expect(client.listenerCount('connect')).toBe(0);
+    expect(cork(view)).toBe(cork(client));
+    expect(Reflect.ownKeys(view)).toEqual([]);
     expect(coalesce(view).coalescer.options.maxBatchSize).toBe(7);
     expect(client.coalescer.enabled).toBe(true);
   });
