@@ -353,3 +353,50 @@ describe.each(HOSTS)('$name: text beyond ASCII, on a stream that ignores the enc
       return socket;
     }));
 });
+
+/** A stream of a Connector that has what ioredis calls, and no more. */
+class Bare extends EventEmitter {
+  readonly #socket: Socket;
+  writable = true;
+  destroyed = false;
+
+  constructor(port: number) {
+    super();
+    this.#socket = new Socket().connect(port, '127.0.0.1');
+    for (const event of ['data', 'error', 'end', 'close'])
+      this.#socket.on(event, (...args) => this.emit(event, ...args));
+  }
+
+  setNoDelay(): void {}
+  setKeepAlive(): void {}
+  setTimeout(): void {}
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  write(data: string | Buffer): boolean {
+    return this.#socket.write(data);
+  }
+
+  end(): void {
+    this.writable = false;
+    this.#socket.end();
+  }
+
+  destroy(): void {
+    this.destroyed = true;
+    this.#socket.destroy();
+  }
+}
+
+it.each(HOSTS)('$name: a stream without cork() works as for a plain client', async (host) => {
+  await expectAsPlain(async (kind) => {
+    const open = () => new Bare(Number(new URL(redisUrl()).port)) as unknown as Duplex;
+    const options = { Connector: connectorOf(open), retryStrategy: () => null };
+    const client = await ready(createAs(kind, host, '', options));
+    const key = uniquePrefix('bare');
+    const piped = client.pipeline().get(key).exec();
+    return outcomesWithin(LONG_ENOUGH, [client.set(key, 'v'), cold(client, 'echo', 'x'), client.get(key), piped]);
+  });
+});
