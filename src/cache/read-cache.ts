@@ -104,14 +104,19 @@ export class ReadCache implements Incoming {
     if (name === undefined || !this.tracking.on || this.outgoing.transaction.open) return undefined;
     const read = this.#find(name, variant, args.length === 1 ? name : args);
     const isUsable = read !== undefined && (this.#mayUse(read) || this.#mayFollow(read));
-    // One time for all reads that wait together, as when they are decided: hits are frequent.
-    if (isUsable && !this.hasDeferred) this.#lookedUpAt = now();
     // Ordering: a read that would be sent at the end of the turn anyway is sent in its place.
-    if (isUsable && this.#isFresh(read, this.#lookedUpAt)) return read;
+    if (isUsable && this.#isFreshFor(read)) return read;
     const { stats } = this.outgoing;
     if (this.tracking.tracks(name)) stats.cache.misses += 1;
     if (read !== undefined && !isUsable && !read.pending) stats.cache.held += 1;
     return undefined;
+  }
+
+  /** Whether an answer may be used now. Hits are frequent: those that wait together share the time of the first. */
+  #isFreshFor(read: CachedRead): boolean {
+    if (this.hasDeferred && this.#isYoung(read, this.#lookedUpAt)) return true;
+    this.#lookedUpAt = now();
+    return this.#isFresh(read, this.#lookedUpAt);
   }
 
   /** @param call - the call's options, if it has any, in case the read has to be sent. */
@@ -184,9 +189,10 @@ export class ReadCache implements Incoming {
   /** Whether an answer's age, and that of the last byte received, allow its use at `time`. Drops an expired key. */
   #isFresh(read: CachedRead, time: number): boolean {
     const { pending, key } = read;
+    if (this.#isYoung(read, time) && (pending || this.liveness.allows(time))) return true;
     if (!pending && (key.expiresAt ?? Number.NaN) <= time) this.store.drop(key);
     if (time - this.liveness.lastByteAt >= MAX_SILENCE_MS) this.liveness.asks(time, this.#nextPosition());
-    return this.#isYoung(read, time) && (pending || this.liveness.allows(time));
+    return false;
   }
 
   #isYoung({ pending, readAt, key, prediction }: CachedRead, time: number): boolean {
@@ -296,14 +302,15 @@ export class ReadCache implements Incoming {
   #sendsRead(entry: Entry): boolean {
     const { wireArgs } = entry;
     const argument = Array.isArray(wireArgs) ? wireArgs[0] : wireArgs;
+    const text = keyName(argument);
     // As the server knows it, so that a text with a lone surrogate holds the key that it shows.
-    const name = wireName(argument);
+    const name = text?.isWellFormed() ? text : wireName(argument);
     let key = this.store.key(name);
     if (this.#mustDecide(name, key)) {
       this.decideAll();
       key = this.store.key(name);
     }
-    const willKeep = keyName(argument) === name && this.#keeps(entry, name, key);
+    const willKeep = text === name && this.#keeps(entry, name, key);
     if (key === undefined && !willKeep) return false;
     const read = entry.slot as CachedRead | undefined;
     const position = this.#nextPosition();
