@@ -35,7 +35,7 @@ export class Connection {
   /** Whether anything but replies to the handshake has come. */
   #hasAnswered = false;
   #isDetached = false;
-  /** The function last found in our hook's place. */
+  /** The function in place of our hook, once what was held has been written. */
   #replacedBy: unknown;
   #unhook = () => {};
   #address: string | undefined;
@@ -82,6 +82,7 @@ export class Connection {
       this.#handOver();
       return 'patched';
     }
+    this.#replacedBy = undefined;
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'downgraded' : 'connection';
     return clientFallbackReason(this.client, this.stream);
   }
@@ -104,6 +105,7 @@ export class Connection {
     const { gate, batch } = this.outgoing;
     if (this.#replacedBy === this.stream.write) return;
     this.#replacedBy = this.stream.write;
+    this.replies.expectedQueueLength = undefined;
     gate.drain(batch);
     batch.writePending();
   }
@@ -156,7 +158,8 @@ export class Connection {
   checkQueue(queuedAhead?: number): void {
     const { client, reader, outgoing } = this;
     const mismatch = this.replies.queueMismatch(client.commandQueue, queuedAhead);
-    if (mismatch === undefined || !this.open) return;
+    // What the host writes past our hook is queued, too.
+    if (mismatch === undefined || !this.open || !this.isHooked) return;
     if (queuedAhead !== undefined && !mismatch.isShort && isLayered(client)) {
       reader.giveUp();
       // The queue also holds commands that are not written yet: its length does not count replies any more.

@@ -39,6 +39,8 @@ interface ReadConnection {
   readonly stats: Stats;
   readonly replies: ReplyCount;
   readonly incoming: Incoming | undefined;
+  /** Whether the host's writes reach our hook first. */
+  readonly isHooked: boolean;
   /** The user's. On a connection in use, replies reveal its state. */
   readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
   /** A chunk has been read to its end. */
@@ -183,7 +185,7 @@ export class ReplyReader {
    */
   #checkQueue(): void {
     const mismatch = this.replies.queueMismatch(this.client.commandQueue);
-    if (mismatch === undefined || this.#state !== 'reading') return;
+    if (mismatch === undefined || this.#state !== 'reading' || !this.connection.isHooked) return;
     if (mismatch.isShort || !isLayered(this.client)) throw mismatch.error;
   }
 

@@ -251,6 +251,32 @@ describe.each(HOSTS)('$name: a write that does not call what it replaces', (host
     });
   });
 
+  it('may be put in place again and again', async () => {
+    await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind);
+      const { write } = stream;
+      const own = bare(stream);
+      const sent: Promise<unknown>[] = [];
+      for (const key of keys) {
+        sent.push(client.get(key));
+        stream.write = own;
+        sent.push(client.strlen(key));
+        stream.write = write;
+      }
+      return Promise.all(sent);
+    });
+  });
+
+  it("between two commands of the host's leaves the connection as it is", async () => {
+    await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind);
+      const first = cold(client, 'get', a);
+      stream.write = bare(stream);
+      const values = await Promise.all([first, cold(client, 'get', b)]);
+      return [values, await client.get(c), stream === (client as unknown as { stream: Socket }).stream];
+    });
+  });
+
   it('comes after a backlog', async () => {
     await expectAsPlain(async (kind) => {
       const { client, stream } = await connectWith(kind, { maxInFlight: 2 });

@@ -7,6 +7,7 @@ import { Meddler } from '../helpers/fidelity/meddler.js';
 import { BASE, BEATS, LISTS, ownServer } from '../helpers/fidelity/profiles.js';
 import { asCommand, commandCount, meddledPrograms, type Program, programs } from '../helpers/fidelity/program.js';
 import { defineScripts, LUA, runProgram } from '../helpers/fidelity/program-runner.js';
+import { SocketMeddler } from '../helpers/fidelity/socket-meddler.js';
 import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import {
   type Client,
@@ -87,6 +88,11 @@ const VARIANTS: readonly Variant[] = [
   ].flatMap((coalesce) =>
     (['subscriber', 'schedule', 'transformer'] as const).map((meddler): Variant => ({ ...BASE, coalesce, meddler })),
   ),
+  ...[{}, { maxInFlight: 3 }, { fuseReads: true }, { fastPath: false }].map(
+    (coalesce): Variant => ({ ...BASE, coalesce, sockets: true }),
+  ),
+  { ...BASE, host: 'ioredis5', protocol: 2, keyPrefix: 'p:', sockets: true },
+  { ...BASE, host: 'iovalkey', coalesce: { shareReads: true, maxInFlight: 3 }, sockets: true },
   { ...BASE, host: 'ioredis5', coalesce: { maxBatchSize: 2, shareReads: true }, meddler: 'subscriber' },
   { ...BASE, host: 'iovalkey', coalesce: { maxInFlight: 3 }, meddler: 'schedule' },
   { ...BASE, host: 'ioredis5', protocol: 2, coalesce: { maxInFlight: 3 }, meddler: 'transformer' },
@@ -169,8 +175,8 @@ class Pair {
   }
 
   async mismatches(program: Program): Promise<string[]> {
-    const plain = await this.run(this.plain, program, PLAIN);
     this.#programs += 1;
+    const plain = await this.run(this.plain, program, PLAIN);
     this.#meddler?.begin(SEED + this.#programs);
     const coalesced = await this.run(this.coalesced, program, COALESCED);
     const meddled = (await this.#meddler?.end()) ?? [];
@@ -219,7 +225,9 @@ class Pair {
     await invoke(client, 'select', [dbs[0]]);
     await unhandled.take();
     const transformers = program.transformed ? new CountingTransformers(this.variant.host) : undefined;
-    const outcomes = await runProgram(client, program, dbs);
+    const sockets = this.variant.sockets ? new SocketMeddler(client, SEED + this.#programs) : undefined;
+    const outcomes = await runProgram(client, program, dbs, undefined, (all) => sockets?.meddle(all));
+    sockets?.end();
     transformers?.remove();
     void outcomes.track('how often transformers were called', () => transformers?.calls);
     return { outcomes, rejections: await unhandled.take(), data: await admin.dump(dbs) };

@@ -32,16 +32,22 @@ export function defineScripts(client: Client): Client {
   return client;
 }
 
-/** Runs a program from the first database given; `other` in a `select` is the second. */
+/**
+ * Runs a program from the first database given; `other` in a `select` is the second.
+ *
+ * @param between - called before each step.
+ */
 export async function runProgram(
   client: Client,
   program: Program,
   dbs: readonly [home: number, other: number],
   settlesWithin = 3_000,
+  between?: (outcomes: Outcomes) => void,
 ): Promise<Outcomes> {
   const outcomes = new Outcomes();
   const counts = new CallCounts();
   for (const step of program.steps) {
+    between?.(outcomes);
     const settled = issue(client, step, dbs, outcomes, counts);
     // A script that the server does not know is sent a second time, after what followed it.
     const gap = step.kind === 'script' && !program.scriptsLoaded ? 'await' : step.gap;

@@ -31,6 +31,8 @@ export interface Variant {
   readonly view?: boolean;
   /** Which layers both sides have over `sendCommand`; see `layersOf`. */
   readonly layers?: number;
+  /** Whether other code changes the sockets of both sides; see `SocketMeddler`. */
+  readonly sockets?: boolean;
 }
 
 type Constructor = new (options: object) => Client;
@@ -64,6 +66,7 @@ export function describeVariant(variant: Variant): string {
     variant.keyPrefix && `keyPrefix ${variant.keyPrefix}`,
     variant.coalesce && JSON.stringify(variant.coalesce),
     variant.meddler && `a ${variant.meddler} that meddles`,
+    variant.sockets && 'changed sockets',
     variant.layers !== undefined && `layers ${layersOf(variant.layers, []).map(({ kind }) => kind)}`,
   ];
   return parts.filter(Boolean).join(', ');
