@@ -78,7 +78,7 @@ export class Connection {
     const { reader } = this;
     if (!this.open) return 'connection';
     // Fast bytes would overtake what a wrapper over our hook holds back.
-    if (!this.isHooked) {
+    if (this.stream.write !== this.#hostWrites.write) {
       this.#handOver();
       return 'patched';
     }
@@ -95,7 +95,7 @@ export class Connection {
   /** False if the host has queued commands after pending ones, and written them past our hook: the connection ends. */
   mayWrite(): boolean {
     const { lastQueued } = this.replies;
-    if (this.isHooked || lastQueued === undefined || this.client.commandQueue.peekAt(-1) === lastQueued) return true;
+    if (lastQueued === undefined || this.client.commandQueue.peekAt(-1) === lastQueued || this.isHooked) return true;
     this.failed(notAsWritten());
     return false;
   }
