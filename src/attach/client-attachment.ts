@@ -119,9 +119,9 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     const { stream } = this.client;
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
     if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
+    this.#detachStream();
     // A Connector's stream may have no more than the host calls.
     if (typeof stream.cork !== 'function') return;
-    this.#detachStream();
     // Host: `emit` calls our listener even if an earlier listener of `connect` has detached the client.
     if (!this.enabled) return;
     const listener = findDataListener(stream);

@@ -1,6 +1,7 @@
 import type { Predictor } from '../cache/prefetch/prediction.js';
 import { ReadCache } from '../cache/read-cache.js';
 import type { CachedRead } from '../cache/store.js';
+import { isBlocking } from '../calls/blocking-warning.js';
 import type { Arguments, Effect } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
 import type { CallEntry } from '../core/entry.js';
@@ -100,23 +101,22 @@ export class ReadFeatures implements Reads {
     this.#shared?.close();
   }
 
-  /**
-   * Ordering: waiting reads go before what the host writes next, which may block the connection. All but the last entry
-   * of a pipeline are queued.
-   */
+  /** Ordering: waiting reads go before the pipeline that the host writes next. All but its last entry are queued. */
   hostWrites(data: HostWrite['data'], isSingle: boolean): void {
     const { incoming: cache } = this;
-    if (!cache?.hasDeferred) return;
+    if (isSingle || !cache?.hasDeferred) return;
     const { commandQueue } = this.outgoing.client;
     const requests = new RequestReader(data, false);
     const later: QueueItem[] = [];
     requests.next();
-    while (!isSingle && requests.next()) later.push(commandQueue.pop() as QueueItem);
+    while (requests.next()) later.push(commandQueue.pop() as QueueItem);
     cache.decideAll();
     for (const item of later.reverse()) commandQueue.push(item);
   }
 
   hostSends(effect: Effect, args: Arguments): void {
+    // Ordering: waiting reads go before what may block their connection.
+    if (this.waits && mayBlock(args)) this.incoming?.decideAll();
     this.incoming?.sendsOther(effect, args);
     this.#fused?.sends(args.text(0), effect);
   }
@@ -133,4 +133,9 @@ export class ReadFeatures implements Reads {
     this.#shared?.stop();
     this.#fused?.stop();
   }
+}
+
+function mayBlock(args: Arguments): boolean {
+  const [name = '', ...rest] = Array.from({ length: args.count }, (_, at) => args.text(at));
+  return isBlocking({ name, args: rest }) || /^client pause$/i.test(`${name} ${rest[0]}`);
 }

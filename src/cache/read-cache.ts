@@ -30,7 +30,7 @@ const PREDICTION_TTL_MS = 1_000;
  * 2. At the end of the turn, all waiting reads are looked up again (`#endTurn`), then answered, or sent if the answer
  *   was invalidated or is too old. So no answer is delivered that received bytes have invalidated.
  * 3. All waiting reads are decided before a command that may change the answer of one, or show a newer one; before any
- *   command if one has lost its answer, and before any of the host's, because it may block.
+ *   command if one has lost its answer, and before one that may block.
  * 4. Deciding runs no user code. Delivering runs reply transformers, which may do anything, so answers are delivered at
  *   the end of the turn, or before the replies of the next chunk, when no other step is half done.
  * 5. `sends` decides whether the answer to a sent read will be kept. If so, the store has it as pending, and identical
@@ -51,7 +51,7 @@ export class ReadCache implements Incoming {
   readonly liveness = new Liveness();
   /** Waiting reads in call order. `entry.slot` is the answer found. */
   #waiting: CallEntry[] = [];
-  /** When the first of them was looked up. */
+  /** When they were looked up: they share the time. */
   #lookedUpAt = 0;
   /** Reads whose answers are decided, but not delivered yet. */
   #decided: CallEntry[] = [];

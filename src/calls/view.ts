@@ -166,7 +166,7 @@ function guardExec(made: unknown, call: CallOptions): void {
       // Host: a Cluster calls `exec()` again to redirect a pipeline, and ignores the promise.
       if (called) result.catch(() => {});
     }
-    called = true;
+    called ||= !isRefused;
     return result;
   });
 }

@@ -140,6 +140,11 @@ export class Batch {
     this.#added(1);
   }
 
+  /** Whether bytes of queued commands have not been handed to the stream. */
+  get holdsBytes(): boolean {
+    return this.#parts.length > 0 || this.#textEntries.length > 0 || this.#tail !== undefined;
+  }
+
   /** Whether this is the last command of the batch, so that another one may join it. */
   endsWith(tail: Tail): boolean {
     return this.#tail === tail;

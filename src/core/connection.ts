@@ -92,10 +92,18 @@ export class Connection {
     return this.stream.write === this.#hostWrites.write;
   }
 
+  /** What the host writes past our hook is queued, too. But it must not come before bytes that are held here. */
+  get isQueueKnown(): boolean {
+    const { gate, batch } = this.outgoing;
+    return this.isHooked || gate.waiting > 0 || batch.holdsBytes;
+  }
+
   /** False if the host has queued commands after pending ones, and written them past our hook: the connection ends. */
   mayWrite(): boolean {
-    const { lastQueued } = this.replies;
-    if (lastQueued === undefined || this.client.commandQueue.peekAt(-1) === lastQueued || this.isHooked) return true;
+    const { lastQueued, expectedQueueLength: due = Number.POSITIVE_INFINITY } = this.replies;
+    const { commandQueue } = this.client;
+    const isLast = lastQueued === undefined ? commandQueue.length <= due : commandQueue.peekAt(-1) === lastQueued;
+    if (isLast || this.isHooked) return true;
     this.failed(notAsWritten());
     return false;
   }
@@ -105,7 +113,8 @@ export class Connection {
     const { gate, batch } = this.outgoing;
     if (this.#replacedBy === this.stream.write) return;
     this.#replacedBy = this.stream.write;
-    this.replies.expectedQueueLength = undefined;
+    this.checkQueue();
+    if (!this.open) return;
     gate.drain(batch);
     batch.writePending();
   }
@@ -158,8 +167,7 @@ export class Connection {
   checkQueue(queuedAhead?: number): void {
     const { client, reader, outgoing } = this;
     const mismatch = this.replies.queueMismatch(client.commandQueue, queuedAhead);
-    // What the host writes past our hook is queued, too.
-    if (mismatch === undefined || !this.open || !this.isHooked) return;
+    if (mismatch === undefined || !this.open || !this.isQueueKnown) return;
     if (queuedAhead !== undefined && !mismatch.isShort && isLayered(client)) {
       reader.giveUp();
       // The queue also holds commands that are not written yet: its length does not count replies any more.
@@ -175,8 +183,9 @@ export class Connection {
     const { socketTimeout, gate, batch } = this.outgoing;
     socketTimeout?.received();
     if (!this.open) return;
-    // Its replies have taken commands out of the queue.
+    // Its replies have taken commands out of the queue. An idle connection keeps none alive.
     this.replies.expectedQueueLength = undefined;
+    if (this.client.commandQueue.length === 0) this.replies.lastQueued = undefined;
     this.#hasAnswered ||= this.client.status === 'ready';
     if (gate.waiting > 0) gate.release(batch);
     batch.poll.repliesCame();

@@ -37,7 +37,7 @@ export class HostWriteHook {
   }
 
   readonly write = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']): boolean => {
-    // First: a hook of others, which runs as immediates are made, may send commands.
+    // First: a hook of others, which runs as immediates are made, may send commands. It may not amid a pipeline.
     if (this.outgoing.connection.open && !this.#handshaking) this.outgoing.batch.scheduleFlush();
     const result = this.#write(data, encoding, callback);
     // The length of the queue after this write can be predicted, except while replies are read (each removes a command,
@@ -56,7 +56,6 @@ export class HostWriteHook {
     const { outgoing } = this;
     const { connection, gate, batch, reads, stats, stream } = outgoing;
     const { begun } = outgoing.transaction;
-    outgoing.replies.lastQueued = undefined;
     const entry = entryWrittenAs(data);
     if (entry !== undefined) connection.checkQueue(0);
     if (entry !== undefined && connection.open && !this.#handshaking && !reads?.incoming) {
@@ -64,6 +63,7 @@ export class HostWriteHook {
       return true;
     }
     const { commands, repliesOff, script } = this.#parse(data);
+    outgoing.replies.lastQueued = undefined;
     connection.checkQueue(commands - 1);
     if (!connection.open || stream.destroyed || data.length === 0 || this.#handshaking) {
       return batch.write.call(stream, data, encoding as BufferEncoding, callback);
@@ -92,6 +92,7 @@ export class HostWriteHook {
     const { gate, batch, stats, replies, transaction } = this.outgoing;
     const { begun } = transaction;
     entry.readHere = true;
+    replies.lastQueued = undefined;
     stats.commands += 1;
     stats.fastCommands += 1;
     stats.observedCommands += 1;

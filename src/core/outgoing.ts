@@ -179,6 +179,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
       client.commandQueue.push(entry);
       batch.addFast(encoded, entry);
     } else {
+      replies.lastQueued = undefined;
       if (!encoded.add(entry as CallEntry)) replies.expected -= 1;
       replies.lastQueued = client.commandQueue.peekAt(-1);
     }

@@ -39,8 +39,8 @@ interface ReadConnection {
   readonly stats: Stats;
   readonly replies: ReplyCount;
   readonly incoming: Incoming | undefined;
-  /** Whether the host's writes reach our hook first. */
-  readonly isHooked: boolean;
+  /** Whether the queue's length must be as expected. */
+  readonly isQueueKnown: boolean;
   /** The user's. On a connection in use, replies reveal its state. */
   readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
   /** A chunk has been read to its end. */
@@ -64,6 +64,8 @@ export class ReplyReader {
   isReading = false;
   /** Code of others is running: the host's listener or a tracer's `resolve`, which may call user code. */
   #othersRun = false;
+  /** Whether our listener was on the stream when that code began. If not, others have wrapped it. */
+  #wasAttached = false;
   /** While `joining`, and until the line feed of the last line has come. */
   #lines: LineByLine | undefined;
   readonly source: DataListener;
@@ -138,12 +140,10 @@ export class ReplyReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
-  /**
-   * Invariant 9: the host removes all `data` listeners when it empties its queue. Called once others have run. If there
-   * are listeners, but not ours, others have wrapped it, and call it.
-   */
+  /** Invariant 9: the host removes all `data` listeners when it empties its queue. Called once others have run. */
   #checkListener(): void {
-    if (this.#state !== 'removed' && this.connection.stream.listenerCount('data') === 0) this.#state = 'dead';
+    const isGone = this.#wasAttached ? !this.source.isAttached : this.connection.stream.listenerCount('data') === 0;
+    if (this.#state !== 'removed' && isGone) this.#state = 'dead';
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -185,7 +185,7 @@ export class ReplyReader {
    */
   #checkQueue(): void {
     const mismatch = this.replies.queueMismatch(this.client.commandQueue);
-    if (mismatch === undefined || this.#state !== 'reading' || !this.connection.isHooked) return;
+    if (mismatch === undefined || this.#state !== 'reading' || !this.connection.isQueueKnown) return;
     if (mismatch.isShort || !isLayered(this.client)) throw mismatch.error;
   }
 
@@ -371,6 +371,7 @@ export class ReplyReader {
 
   #runOthers(code: () => void): void {
     this.#othersRun = true;
+    this.#wasAttached = this.source.isAttached;
     try {
       code();
     } catch (error) {
@@ -381,6 +382,7 @@ export class ReplyReader {
       this.#othersRun = false;
     }
     this.#checkListener();
+    this.#wasAttached = false;
   }
 
   #kept(chunk: Buffer): Buffer {

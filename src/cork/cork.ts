@@ -44,6 +44,9 @@ export function cork(given: object, options: CorkOptions = {}, observer?: CorkOb
   if (present !== undefined) return present;
   const source = client as Client;
   const event = nodes === undefined ? 'connect' : '+node';
+  // An attachment may be made within the client's constructor. A client given by users may forward its methods.
+  const methodOf = <Name extends 'on' | 'removeListener' | 'nodes'>(name: Name) =>
+    observer === undefined ? source[name] : baseMethod(source, name);
   let streamCork: Corked | undefined;
   let isInstalled = true;
   const corkCurrent = (node: Client) => {
@@ -61,13 +64,13 @@ export function cork(given: object, options: CorkOptions = {}, observer?: CorkOb
     undo() {
       if (!isInstalled) return;
       isInstalled = false;
-      baseMethod(source, 'removeListener').call(source, event, corkCurrent);
+      methodOf('removeListener').call(source, event, corkCurrent);
       for (const each of corks()) each?.undo();
       Reflect.deleteProperty(client, CORKED);
     },
   };
-  baseMethod(source, 'on').call(source, event, corkCurrent);
-  for (const each of baseMethod(source, 'nodes')?.call(source) ?? [source]) corkCurrent(each);
+  methodOf('on').call(source, event, corkCurrent);
+  for (const each of methodOf('nodes')?.call(source) ?? [source]) corkCurrent(each);
   // A frozen client cannot hold its cork, but its streams hold theirs.
   Reflect.defineProperty(client, CORKED, { value: corked, configurable: true });
   return corked;

@@ -165,9 +165,12 @@ export class FusedReads implements Group, Tail {
   }
 
   /** A fused command got an error that a single read would not get. Ends fusing, unless the error is temporary. */
-  refused(message: string): void {
-    this.#comparesSlots ||= message.startsWith('CROSSSLOT');
-    if (this.#stopped || this.#comparesSlots || RETRIED.has(meaningOfError(message))) return;
+  refused(message: string, members: readonly CallEntry[] = []): void {
+    if (message.startsWith('CROSSSLOT') && new Set(members.map((each) => slotGroupOf(keyOf(each)))).size > 1) {
+      this.#comparesSlots = true;
+      return;
+    }
+    if (this.#stopped || RETRIED.has(meaningOfError(message))) return;
     this.stop();
     warnOnce(
       CODES.FUSE,
@@ -284,7 +287,7 @@ export class FusedEntry extends InternalEntry {
   override handlesError(message: string): boolean {
     const isOfHash = this.name === 'hmget' && message.startsWith('WRONGTYPE');
     if (isOfHash || (RETRIED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN'))) return false;
-    this.#owner?.refused(message);
+    this.#owner?.refused(message, this.members);
     if (!this.#owner?.mayResend(this.#epoch)) return false;
     for (const member of this.members) {
       // Aborted and timed out members need no reply.

@@ -521,3 +521,15 @@ function bind(scene: Scene) {
     feed: (replies: string) => scene.feed(replies),
   };
 }
+
+it.each(HOSTS)('$name: a pipeline that an aborted signal refused is not sent by a second exec()', async (host) => {
+  const client = await ready(host.createCoalesced(redisUrl()));
+  const key = `${prefix}refused`;
+  const pipeline = client.coalescer
+    .withOptions({ signal: AbortSignal.abort(reason) })
+    .pipeline()
+    .set(key, 'v');
+  await expect(pipeline.exec()).rejects.toBe(reason);
+  await expect(pipeline.exec()).rejects.toBe(reason);
+  expect(await client.get(key)).toBeNull();
+});

@@ -287,6 +287,15 @@ describe.each(HOSTS)('$name: a write that does not call what it replaces', (host
     });
   });
 
+  it('comes after a backlog that ends with a command of the host', async () => {
+    await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind, { maxInFlight: 2 });
+      const held = [client.get(a), client.get(b), cold(client, 'get', c)];
+      stream.write = bare(stream);
+      return Promise.all([...held, cold(client, 'echo', 'said')]);
+    });
+  });
+
   it('that the host calls first, ends the connection: its command and what is pending are sent again', async () => {
     await expectAsPlain(async (kind) => {
       const { client, stream } = await connectWith(kind);

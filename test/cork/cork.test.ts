@@ -121,6 +121,24 @@ describe('the handle', () => {
     expect(() => cork(value as never)).toThrow(expect.objectContaining({ code: 'COALESCE_ERR_CLIENT', message }));
   });
 
+  it('a wrapper that passes `on` to its client is corked', async () => {
+    const client = ioredis6.create(redisUrl());
+    class Wrapper extends EventEmitter {
+      get stream() {
+        return client.stream;
+      }
+      override on(event: string, listener: () => void): this {
+        client.on(event, listener);
+        return this;
+      }
+    }
+    cork(new Wrapper());
+    await ready(client);
+    const spy = spyOnSocket(client);
+    await Promise.all([client.echo('a'), client.echo('b'), client.echo('c')]);
+    expect(spy.writes.length).toBeLessThan(3);
+  });
+
   it('a frozen client is corked, and a value that only looks like a client does no harm', async () => {
     const client = await ready(ioredis6.create(redisUrl()));
     const looksLikeOne = Object.assign(new EventEmitter(), { stream: client.stream });

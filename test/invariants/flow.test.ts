@@ -1,13 +1,16 @@
 /** The invariants 7 to 10 of docs/design.md. */
 
+import type { Duplex } from 'node:stream';
 import debug from 'debug';
 import type { RedisOptions } from 'ioredis';
+import type { Coalesced } from 'ioredis-coalesce';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
 import { COMMANDS } from '../helpers/fidelity/counting-transformers.js';
 import {
+  type Client,
   type CoalescedClient,
   HOSTS,
   ioredis5,
@@ -208,29 +211,43 @@ describe('Invariant 8: every flush that is scheduled happens once, or its batch 
 });
 
 describe('Invariant 9: when the host drops its data listener, our reader stops at once', () => {
+  const ADDED: Readonly<Record<string, (client: Client) => void>> = {
+    none: () => {},
+    "the host's, of socketTimeout": () => {},
+    'that of detach()': (client) => (client as Partial<Coalesced>).coalescer?.detach(),
+    "the user's": (client) => (client as unknown as { stream: Duplex }).stream.on('data', () => {}),
+  };
+
   it.each(
     HOSTS.flatMap((host) =>
-      (host === ioredis6 ? ['?\r\n'] : ['?\r\n', '_\r\n']).map((bad) => [host.name, bad, host] as const),
+      (host === ioredis6 ? ['?\r\n'] : ['?\r\n', '_\r\n']).flatMap((bad) =>
+        Object.keys(ADDED).map((added) => [host.name, bad, added, host] as const),
+      ),
     ),
-  )('a command of an error listener is not answered from the rest of the chunk: %s, %j', async (_, bad, host) => {
-    const plain = await expectAsPlain(async (kind) => {
-      const server = await startScriptedServer((command, connection) => {
-        if (handshake(command) !== undefined) return handshake(command);
-        if (connection > 1) return bulk(`resent ${command[1]}`);
-        return `${bulk('own')}${bad}${bulk('wrong').repeat(5)}`;
+  )(
+    'a command of an error listener is not answered from the rest of the chunk: %s, %j, another listener: %s',
+    async (...[, bad, added, host]) => {
+      const plain = await expectAsPlain(async (kind) => {
+        const server = await startScriptedServer((command, connection) => {
+          if (handshake(command) !== undefined) return handshake(command);
+          if (connection > 1) return bulk(`resent ${command[1]}`);
+          return `${bulk('own')}${bad}${bulk('wrong').repeat(5)}`;
+        });
+        const options: RedisOptions = host === ioredis6 ? { protocol: 2 } : {};
+        options.retryStrategy = () => 5;
+        if (added !== 'none') options.socketTimeout = 60_000;
+        const client = await connectAs(kind, host, server.url, options);
+        const issued: Promise<unknown>[] = [];
+        client.once('error', () => {
+          ADDED[added]?.(client);
+          issued.push(cold(client, 'ECHO', 'cold from the listener'), client.echo('fast from the listener'));
+        });
+        const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
+        return [settled, await outcomesWithin(100, issued), await outcomes([client.echo('later')])];
       });
-      const options: RedisOptions = host === ioredis6 ? { protocol: 2 } : {};
-      options.retryStrategy = () => 5;
-      const client = await connectAs(kind, host, server.url, options);
-      const issued: Promise<unknown>[] = [];
-      client.once('error', () => {
-        issued.push(client.echo('fast from the listener'), cold(client, 'ECHO', 'cold from the listener'));
-      });
-      const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
-      return [settled, await outcomesWithin(100, issued), await outcomes([client.echo('later')])];
-    });
-    expect(JSON.stringify(plain)).not.toContain('wrong');
-  });
+      expect(JSON.stringify(plain)).not.toContain('wrong');
+    },
+  );
 
   it('reads no more of the chunk after removeAllListeners("data"), and encodes nothing', async () => {
     const client = await create({}, { protocol: 3, retryStrategy: null as never });
