@@ -37,7 +37,8 @@ export class HostWriteHook {
   }
 
   readonly write = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']): boolean => {
-    // First: a hook of others, which runs as immediates are made, may send commands. It may not amid a pipeline.
+    // First: a hook of others, which runs as immediates are made, may send commands. Before a pipeline's write all but
+    // its last command are queued already: see Limits in docs/guarantees.md.
     if (this.outgoing.connection.open && !this.#handshaking) this.outgoing.batch.scheduleFlush();
     const result = this.#write(data, encoding, callback);
     // The length of the queue after this write can be predicted, except while replies are read (each removes a command,
