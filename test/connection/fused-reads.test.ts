@@ -243,6 +243,24 @@ describe.each(HOSTS)('$name: reads next to each other', (host) => {
     expect(commandNames(spy.text()).join(' ')).toBe('mget get get get get get');
   });
 
+  it('a server that refuses several slots, and later MGET itself, ends fusing', async () => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const refusals = ['-CROSSSLOT not the same slot\r\n', '-NOPERM no permission\r\n'];
+    const server = await startScriptedServer((command) => {
+      const refusal = command[0] === 'mget' && command.length > 2 ? refusals.shift() : undefined;
+      return refusal ?? handshake(command) ?? REPLIES[command[0] ?? ''];
+    });
+    const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
+    await client.get('proves MGET');
+    for (const keys of [
+      ['a', 'b'],
+      ['{s}1', '{s}2'],
+      ['{s}1', '{s}2'],
+    ])
+      expect(await Promise.all(keys.map((each) => client.get(each)))).toEqual(['1', '1']);
+    expect(server.commands.map(([name]) => name).join(' ')).toBe('mget get mget get get mget get get get get');
+  });
+
   it.each(['*-1\r\n', '+OK\r\n', '-ERR unknown command\r\n'])('are not fused: MGET has %j', async (reply) => {
     expectWarnings('COALESCE_WARN_FUSE');
     const server = await startScriptedServer((command) => {
