@@ -34,7 +34,7 @@ const NO_FLUSHES = {
  * to the host as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; a temporary state;
- * - `downgraded`: the client decodes all replies, because one of them could not be read here;
+ * - `downgraded`: the client decodes all replies: one could not be read here, or the stream's `write` was replaced;
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
  *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;

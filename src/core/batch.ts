@@ -1,9 +1,10 @@
 import type { Duplex } from 'node:stream';
 import { type BatchEvent, debugFlush, hasBatchSubscribers, traceBatch } from '../channels.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
+import { StreamWriter } from '../host/stream-writer.js';
 import type { HostWrite } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
-import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part, partWriter } from '../resp/encoder.js';
+import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../resp/encoder.js';
 import type { FlushReason, Stats } from '../stats.js';
 import { BusyPoll, CLEARTEXT, ENCRYPTED } from '../util/busy-poll.js';
 import { nextTick, now } from '../util/clock.js';
@@ -11,8 +12,6 @@ import { exiting } from '../util/process-exit.js';
 import type { BatchSchedule } from '../util/schedule.js';
 import type { Entry } from './entry.js';
 import type { Reads } from './features.js';
-
-type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
 /** The part of an entry that a batch uses. */
 export type Encodable = Pick<Entry, 'encode' | 'encodeAssumingAscii'>;
@@ -71,7 +70,6 @@ export class Batch {
   readonly options: ResolvedOptions;
   /** Commands in the open batch; 0 when idle. */
   commands = 0;
-  /** The fast ones among `commands`. */
   #fastCommands = 0;
   #openedAt = 0;
   /** Subscribers of the batch channel are running. */
@@ -99,18 +97,17 @@ export class Batch {
   #exactBatches = 0;
   #corked = false;
   #scheduled = false;
-  readonly #writePart: (part: Part) => void;
+  /** Writes to the stream past our hook. */
+  readonly writer: StreamWriter;
 
   constructor(
     readonly owner: BatchOwner,
     readonly schedule: BatchSchedule,
-    /** The stream's own `write`, past our hook. */
-    readonly write: Write,
   ) {
     const { options, stats } = owner;
     this.options = options;
     this.#limit = options.maxBatchSize;
-    this.#writePart = partWriter(owner.stream, write);
+    this.writer = new StreamWriter(owner.stream);
     const unanswered = () => owner.gate.inFlight - (this.commands - this.#joined);
     this.poll = new BusyPoll(options.busyPoll, stats, unanswered, 'encrypted' in owner.stream ? ENCRYPTED : CLEARTEXT);
   }
@@ -219,7 +216,7 @@ export class Batch {
     if (bytes > this.options.maxBatchBytes) this.flushThenTell('large');
     this.#cork();
     this.writePending();
-    const result = this.write.call(this.owner.stream, data, encoding, callback);
+    const result = this.writer.write(data, encoding, callback);
     this.#bytes += bytes;
     this.#added(commands, true);
     return result;
@@ -255,11 +252,10 @@ export class Batch {
   }
 
   #event(reason: FlushReason): BatchEvent {
-    const fastCommands = this.#fastCommands;
     return {
       size: this.commands,
-      fastCommands,
-      fallbackCommands: this.commands - fastCommands,
+      fastCommands: this.#fastCommands,
+      fallbackCommands: this.commands - this.#fastCommands,
       bytes: this.#bytes,
       reason,
       waited: now() - this.#openedAt,
@@ -286,14 +282,13 @@ export class Batch {
     this.#bytes = 0;
     // Before the write: after it, the reply may arrive, and user code may then issue the same read.
     this.owner.reads?.endRun();
+    this.writePending();
+    if (!this.#corked) return;
+    this.#corked = false;
     try {
-      this.writePending();
-      if (this.#corked) {
-        this.#corked = false;
-        // Node drops what is written within this call. None of our code runs in it: even if a stream in memory answers
-        // at once, our listener gets the answer later (`DataListener#start`).
-        this.owner.stream.uncork();
-      }
+      // Node drops what is written within this call. None of our code runs in it: even if a stream in memory answers at
+      // once, our listener gets the answer later (`DataListener#start`).
+      this.owner.stream.uncork();
     } catch (error) {
       this.owner.connection.failed(error);
     }
@@ -345,11 +340,10 @@ export class Batch {
 
   #sendPart(): void {
     const { maxBatchSize } = this.options;
-    const isPart = this.#limit < maxBatchSize;
-    this.#limit = Math.min(2 * this.#limit, maxBatchSize);
     // Its replies may arrive before the turn ends, so they say nothing about the server's distance.
     this.#wireWasIdle = false;
-    this.flushThenTell(isPart ? 'part' : 'size');
+    this.flushThenTell(this.#limit < maxBatchSize ? 'part' : 'size');
+    this.#limit = Math.min(2 * this.#limit, maxBatchSize);
   }
 
   readonly #onSchedule = (): void => {
@@ -393,13 +387,12 @@ export class Batch {
   /** Ordering: pending bytes of fast commands reach the stream here, before the host's next write (invariant 2). */
   writePending(): void {
     this.#checkText();
-    if (this.#parts.length === 0) return;
+    if (this.#parts.length === 0 || !this.owner.connection.mayWrite()) return;
     const parts = this.#parts;
     this.#parts = [];
     if (parts.length > 1) this.#cork();
-    if (!this.owner.connection.mayWrite()) return;
     try {
-      for (const part of parts) this.#writePart(part);
+      for (const part of parts) this.writer.writePart(part);
     } catch (error) {
       this.owner.connection.failed(error);
     }

@@ -13,7 +13,7 @@ import { notAsWritten, ReplyCount } from './reply-count.js';
 import { ReplyReader } from './reply-reader.js';
 import { TransactionState } from './transaction-state.js';
 
-const NOT_READ = 'replies or the queue are not as expected, the client decodes all replies';
+const NOT_READ = "replies, the queue or the stream's write are not as expected, the client decodes all replies";
 
 /**
  * The life of one connection: hooks its stream, and ends with it. `Outgoing` sends this package's commands,
@@ -35,8 +35,8 @@ export class Connection {
   /** Whether anything but replies to the handshake has come. */
   #hasAnswered = false;
   #isDetached = false;
-  /** The function in place of our hook, once what was held has been written. */
-  #replacedBy: unknown;
+  /** Whether the host does everything itself from now on: nothing is held here or sent fast. */
+  isLeftToHost = false;
   #unhook = () => {};
   #address: string | undefined;
   #forgetExit = () => {};
@@ -75,54 +75,50 @@ export class Connection {
 
   /** Why a command cannot take the fast path on this connection now; undefined if it can. */
   fallbackReason(): FallbackReason | undefined {
-    const { reader } = this;
-    if (!this.open) return 'connection';
-    // Fast bytes would overtake what a wrapper over our hook holds back.
-    if (this.stream.write !== this.#hostWrites.write) {
-      this.#handOver();
-      return 'patched';
-    }
-    this.#replacedBy = undefined;
+    const { reader, replies } = this;
+    const mustCheck = replies.expectedQueueLength !== undefined && !replies.isLast(this.client.commandQueue);
+    if (!this.mayWrite() || (mustCheck && !this.checkQueue('write'))) return 'connection';
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'downgraded' : 'connection';
     return clientFallbackReason(this.client, this.stream);
   }
 
-  /** Whether the host's writes reach our hook first. */
-  get isHooked(): boolean {
-    return this.stream.write === this.#hostWrites.write;
+  /**
+   * Called before pending bytes are written or a command is sent; false if the connection has ended. Once other code
+   * has replaced `write`, the host does everything itself: that code may write past our hook, or hold bytes back.
+   *
+   * @param queuedAhead - for a write of the host: how many of its commands are queued already.
+   */
+  mayWrite(queuedAhead = 0): boolean {
+    if (!this.open || this.isLeftToHost || this.stream.write === this.#hostWrites.write) return this.open;
+    const isLast = this.stream.readableEnded || this.replies.isLast(this.client.commandQueue, queuedAhead);
+    // The host may have queued commands after those that are held here, and have written them past our hook.
+    if (this.#holdsBytes && !isLast) this.failed(notAsWritten());
+    else this.#leaveToHost();
+    return this.open;
   }
 
-  /** What the host writes past our hook is queued, too. But it must not come before bytes that are held here. */
-  get isQueueKnown(): boolean {
+  /** Whether bytes of queued commands are held here. */
+  get #holdsBytes(): boolean {
     const { gate, batch } = this.outgoing;
-    return this.isHooked || gate.waiting > 0 || batch.holdsBytes;
+    return gate.waiting > 0 || batch.holdsBytes;
   }
 
-  /** False if the host has queued commands after pending ones, and written them past our hook: the connection ends. */
-  mayWrite(): boolean {
-    const { lastQueued, expectedQueueLength: due = Number.POSITIVE_INFINITY } = this.replies;
-    const { commandQueue } = this.client;
-    const isLast = lastQueued === undefined ? commandQueue.length <= due : commandQueue.peekAt(-1) === lastQueued;
-    if (isLast || this.isHooked) return true;
-    this.failed(notAsWritten());
-    return false;
-  }
-
-  /** Writes all that is held here, once for each function that has taken our hook's place. */
-  #handOver(): void {
+  #leaveToHost(): void {
     const { gate, batch } = this.outgoing;
-    if (this.#replacedBy === this.stream.write) return;
-    this.#replacedBy = this.stream.write;
-    this.checkQueue();
-    if (!this.open) return;
-    gate.drain(batch);
+    this.isLeftToHost = true;
+    gate.lift(batch);
     batch.writePending();
+    // Node: it replaces `write`, too, once the server has ended the stream; no reply will come.
+    if (this.stream.readableEnded) this.reader.close();
+    else this.reader.giveUp();
   }
 
   /** The reader says that from now on the host decodes everything, and entries leave the queue uncounted. */
   readerGaveUp(): void {
     // Later: subscribers must not run inside the reader (invariant 7).
-    nextTick(() => reportConnection(this, 'downgraded', NOT_READ));
+    nextTick(() => {
+      if (!this.#isDetached) reportConnection(this, 'downgraded', NOT_READ);
+    });
   }
 
   /** The server's. Read only when there are subscribers: a socket keeps its peer's address once it was read. */
@@ -157,35 +153,41 @@ export class Connection {
   };
 
   /**
-   * Ends the connection if the host has not queued what it wrote last (invariant 3). But layers over `sendCommand` may
-   * delay commands of a pipeline, so that the host writes others between them, mostly SELECT; then the host decodes all
-   * later replies.
+   * Compares the queue with what was written (invariant 3). If the host has queued more behind all that is held here,
+   * it does the rest itself: it wrote past our hook, or layers over `sendCommand` delay commands of a pipeline.
+   * Otherwise replies would go to the wrong callers, and the connection ends.
    *
-   * @param queuedAhead - for a write of the host: how many of its commands are queued already (all but the last);
-   * undefined if the check precedes fast entries.
+   * @param before - what comes next.
+   * @param queuedAhead - for a write of the host: how many of its commands are queued already (all but the last).
+   * @returns false if the connection has ended.
    */
-  checkQueue(queuedAhead?: number): void {
-    const { client, reader, outgoing } = this;
-    const mismatch = this.replies.queueMismatch(client.commandQueue, queuedAhead);
-    if (mismatch === undefined || !this.open || !this.isQueueKnown) return;
-    if (queuedAhead !== undefined && !mismatch.isShort && isLayered(client)) {
-      reader.giveUp();
-      // The queue also holds commands that are not written yet: its length does not count replies any more.
-      outgoing.gate.lift(outgoing.batch);
-    } else if (reader.checkReady() && this.stream.listenerCount('data') > 0) {
+  checkQueue(before: 'entry' | 'write' | 'chunk', queuedAhead = 0): boolean {
+    const { client, reader, replies } = this;
+    const isChunk = before === 'chunk';
+    if (isChunk && this.open && !this.mayWrite()) return false;
+    const mismatch = replies.queueMismatch(client.commandQueue, queuedAhead, isChunk);
+    if (mismatch === undefined || this.isLeftToHost) return true;
+    const isDelayed = !mismatch.isShort && isLayered(client);
+    if (isDelayed && isChunk) return true;
+    const isBehind = isDelayed || (!mismatch.isShort && !this.#holdsBytes);
+    if (isBehind && before !== 'entry') this.#leaveToHost();
+    else if (reader.checkReady() && this.stream.listenerCount('data') > 0) {
       // Host: without `data` listeners it has just emptied its queue, so the length means nothing.
       this.failed(mismatch.error);
+      return false;
     }
+    return true;
   }
 
   /** A chunk has been read to its end. */
   readonly chunkRead = (): void => {
     const { socketTimeout, gate, batch } = this.outgoing;
     socketTimeout?.received();
-    if (!this.open) return;
-    // Its replies have taken commands out of the queue. An idle connection keeps none alive.
+    const mayWrite = this.mayWrite();
+    // Its replies have taken commands out of the queue.
     this.replies.expectedQueueLength = undefined;
-    if (this.client.commandQueue.length === 0) this.replies.lastQueued = undefined;
+    this.replies.lastQueued = this.client.commandQueue.peekAt(-1);
+    if (!mayWrite) return;
     this.#hasAnswered ||= this.client.status === 'ready';
     if (gate.waiting > 0) gate.release(batch);
     batch.poll.repliesCame();
@@ -193,7 +195,7 @@ export class Connection {
 
   /** Sends the backlog and all pending bytes, without limits: the stream or the process is about to end. */
   drain(reason: 'end' | 'exit'): void {
-    if (!this.open || this.stream.destroyed) return;
+    if (this.stream.destroyed || !this.mayWrite()) return;
     const { gate, batch } = this.outgoing;
     gate.drain(batch);
     batch.flushThenTell(reason);
@@ -224,6 +226,7 @@ export class Connection {
     this.transaction.becomes('closed');
     this.#forgetExit();
     this.outgoing.batch.discard();
+    this.replies.lastQueued = undefined;
     this.outgoing.socketTimeout?.clear();
     this.reader.close();
     this.#reportDetached('the connection is closed');

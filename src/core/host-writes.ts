@@ -4,6 +4,8 @@ import type { HostClient, HostWrite } from '../host/types.js';
 import type { Entry } from './entry.js';
 import type { Outgoing } from './outgoing.js';
 
+/** What the host writes for an entry. */
+const ONE = { commands: 1, repliesOff: false, script: false };
 /** The entry that was announced last, and its bytes. */
 let announced: Entry | undefined;
 let announcedData: HostWrite['data'] | undefined;
@@ -41,10 +43,10 @@ export class HostWriteHook {
     // its last command are queued already: see Limits in docs/guarantees.md.
     if (this.outgoing.connection.open && !this.#handshaking) this.outgoing.batch.scheduleFlush();
     const result = this.#write(data, encoding, callback);
-    // The length of the queue after this write can be predicted, except while replies are read (each removes a command,
-    // and user code may send in between), and below a wrapper over this hook, which may hold bytes of queued commands.
+    // The length of the queue after this write can be predicted, except while replies are read: each removes a command,
+    // and user code may send in between.
     const { connection, replies } = this.outgoing;
-    if (connection.open && data.length > 0 && !connection.reader.isBusy && connection.isHooked)
+    if (connection.open && data.length > 0 && !connection.reader.isBusy && !connection.isLeftToHost)
       replies.expectedQueueLength = this.client.commandQueue.length + 1;
     return result;
   };
@@ -58,16 +60,16 @@ export class HostWriteHook {
     const { connection, gate, batch, reads, stats, stream } = outgoing;
     const { begun } = outgoing.transaction;
     const entry = entryWrittenAs(data);
-    if (entry !== undefined) connection.checkQueue(0);
-    if (entry !== undefined && connection.open && !this.#handshaking && !reads?.incoming) {
+    const isReadHere = entry !== undefined && !reads?.incoming;
+    const { commands, repliesOff, script } = isReadHere ? ONE : this.#parse(data);
+    if (connection.mayWrite(commands - 1)) connection.checkQueue('write', commands - 1);
+    outgoing.replies.lastQueued = undefined;
+    if (isReadHere && connection.open && !connection.isLeftToHost && !this.#handshaking) {
       this.#writeEntry(entry, data as string | Buffer);
       return true;
     }
-    const { commands, repliesOff, script } = this.#parse(data);
-    outgoing.replies.lastQueued = undefined;
-    connection.checkQueue(commands - 1);
     if (!connection.open || stream.destroyed || data.length === 0 || this.#handshaking) {
-      return batch.write.call(stream, data, encoding as BufferEncoding, callback);
+      return batch.writer.write(data, encoding as BufferEncoding, callback);
     }
     const write: HostWrite =
       typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
@@ -93,7 +95,6 @@ export class HostWriteHook {
     const { gate, batch, stats, replies, transaction } = this.outgoing;
     const { begun } = transaction;
     entry.readHere = true;
-    replies.lastQueued = undefined;
     stats.commands += 1;
     stats.fastCommands += 1;
     stats.observedCommands += 1;

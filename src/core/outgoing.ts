@@ -69,17 +69,17 @@ interface OutgoingConnection {
   readonly replies: ReplyCount;
   /** Why a command cannot take the fast path here now; undefined if it can. */
   fallbackReason(): FallbackReason | undefined;
-  /** Whether the host's writes reach our hook first. */
-  readonly isHooked: boolean;
+  /** Whether the host does everything itself: nothing may be held. */
+  readonly isLeftToHost: boolean;
   /** Whether pending bytes may be written now; if not, the connection has ended. */
-  mayWrite(): boolean;
+  mayWrite(queuedAhead?: number): boolean;
   readonly reader: Pick<ReplyReader, 'isBusy'>;
   /**
-   * Checks that the host has queued what it wrote last, before something is put behind it.
+   * Compares the queue with what was written, before something is put behind it.
    *
    * @param queuedAhead - commands of the host's present write that are queued already.
    */
-  checkQueue(queuedAhead?: number): void;
+  checkQueue(before: 'entry' | 'write', queuedAhead?: number): boolean;
   failed(error: unknown): void;
 }
 
@@ -123,7 +123,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     this.admission = admission;
     this.context = { client, commandClass, settlesInFinally: settlesInFinally(commandClass) };
     this.gate = new InFlightGate(options, inFlightBound, client);
-    this.batch = new Batch(this, scheduleFunction(options.schedule), stream.write as Batch['write']);
+    this.batch = new Batch(this, scheduleFunction(options.schedule));
     this.reads = setup.readsOn(this);
   }
 
@@ -161,7 +161,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     const { client, gate, batch, replies } = this;
     // First: a hook that runs as timers are made may send commands.
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
-    if (replies.expectedQueueLength !== undefined) this.connection.checkQueue();
+    if (replies.expectedQueueLength !== undefined) this.connection.checkQueue('entry');
     const { begun } = this.transaction;
     const waits = gate.mustWait(1, begun);
     // Whatever can throw does so before the entry is queued.
@@ -196,7 +196,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
   enqueueTogether(items: readonly QueueItem[], encoded: Part[], inTransaction: boolean): void {
     const { client, gate, batch, replies, stats } = this;
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
-    if (replies.expectedQueueLength !== undefined) this.connection.checkQueue();
+    if (replies.expectedQueueLength !== undefined) this.connection.checkQueue('entry');
     const waits = gate.mustWait(items.length, inTransaction);
     let fast = 0;
     for (const item of items) {

@@ -27,7 +27,7 @@ export class ReplyCount {
    */
   headBeforeForward: object | undefined;
 
-  /** The last item that was queued here; undefined if the host wrote after it. */
+  /** The last item of the queue, unless the host has written since it was seen. */
   lastQueued: QueueItem | undefined;
 
   /**
@@ -36,17 +36,27 @@ export class ReplyCount {
    */
   expectedQueueLength: number | undefined;
 
+  /** Whether the last item is the one that was seen or written last. @param queuedAhead - items behind it. */
+  isLast(queue: HostQueue, queuedAhead = 0): boolean {
+    const length = queue.length - queuedAhead;
+    const { lastQueued } = this;
+    return lastQueued === undefined ? length === this.expectedQueueLength : queue.peekAt(length - 1) === lastQueued;
+  }
+
   /**
    * An error if the queue does not match what the host wrote last: replies would go to the wrong callers (invariants 1
    * and 3).
    *
    * @param queuedAhead - commands of the write that begins now that are in the queue already: all but its last.
+   * @param isBetweenChunks - whether no reply has left the queue since the last command.
    */
-  queueMismatch(queue: HostQueue, queuedAhead = 0): QueueMismatch | undefined {
+  queueMismatch(queue: HostQueue, queuedAhead: number, isBetweenChunks: boolean): QueueMismatch | undefined {
     const due = this.expectedQueueLength;
+    const isKnown = due !== undefined || (isBetweenChunks && this.lastQueued !== undefined);
+    const isAsWritten = !isKnown || this.isLast(queue, queuedAhead);
     this.expectedQueueLength = undefined;
-    if (due === undefined || queue.length === due + queuedAhead) return undefined;
-    return { error: notAsWritten(), isShort: queue.length < due + queuedAhead };
+    if (isAsWritten) return undefined;
+    return { error: notAsWritten(), isShort: due !== undefined && queue.length < due + queuedAhead };
   }
 
   get all(): number {

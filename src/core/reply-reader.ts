@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { DataListener } from '../host/data-listener.js';
 import { keep } from '../host/read-in-place.js';
-import { inSubscriberMode, isLayered, makeOptionsFast, replyModeOf } from '../host/state.js';
+import { inSubscriberMode, makeOptionsFast, replyModeOf } from '../host/state.js';
 import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
 import { MEANING_LENGTH } from '../resp/error-meaning.js';
@@ -11,7 +11,7 @@ import { nextTick } from '../util/clock.js';
 import { Entry, entryOf } from './entry.js';
 import type { Incoming } from './features.js';
 import { HostReplies, MINUS, PUSH } from './host-replies.js';
-import type { ReplyCount } from './reply-count.js';
+import { notAsWritten, type ReplyCount } from './reply-count.js';
 import type { TransactionState } from './transaction-state.js';
 
 /**
@@ -36,11 +36,12 @@ const REPLIES_BEFORE_TUNING = 32;
 interface ReadConnection {
   readonly client: HostClient;
   readonly stream: Duplex;
+  readonly open: boolean;
   readonly stats: Stats;
   readonly replies: ReplyCount;
   readonly incoming: Incoming | undefined;
-  /** Whether the queue's length must be as expected. */
-  readonly isQueueKnown: boolean;
+  /** Compares the queue with what was written; false if the connection has ended. */
+  checkQueue(before: 'chunk'): boolean;
   /** The user's. On a connection in use, replies reveal its state. */
   readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
   /** A chunk has been read to its end. */
@@ -108,8 +109,7 @@ export class ReplyReader {
 
   /** Whether fast commands may be encoded: replies are read here, from a known beginning on. */
   checkReady(): boolean {
-    if (this.#othersRun) this.#checkListener();
-    return this.#state === 'reading';
+    return this.#state === 'reading' && !(this.#othersRun && this.#isTakenOff);
   }
 
   /** Whether it is amid a chunk, or the host is: transformers and tracers, which may send commands, run now. */
@@ -119,12 +119,12 @@ export class ReplyReader {
 
   /** Whether the host decodes everything for the rest of this connection. */
   get stoppedDecoding(): boolean {
-    return this.#state === 'forwarding';
+    return this.#state === 'forwarding' && !this.#isTakenOff;
   }
 
   /** Puts the host's listener back in our place. It decodes all later replies, those to fast entries included. */
   remove(): void {
-    this.#checkListener();
+    if (this.#isTakenOff || this.connection.stream.listenerCount('data') === 0) this.#state = 'dead';
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
     // If others have wrapped our listener, it stays, and passes all on.
@@ -140,10 +140,19 @@ export class ReplyReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
-  /** Invariant 9: the host removes all `data` listeners when it empties its queue. Called once others have run. */
+  /** Whether code of others, which runs now, has taken our listener off the stream. */
+  get #isTakenOff(): boolean {
+    return this.#wasAttached && !this.source.isAttached;
+  }
+
+  /**
+   * Invariant 9: the host removes all `data` listeners when it empties its queue, and then ends the stream; user code
+   * that ran meanwhile may have added others. If it has wrapped ours, the stream goes on. Called once others have run.
+   */
   #checkListener(): void {
-    const isGone = this.#wasAttached ? !this.source.isAttached : this.connection.stream.listenerCount('data') === 0;
-    if (this.#state !== 'removed' && isGone) this.#state = 'dead';
+    const { stream, open } = this.connection;
+    if (this.#state !== 'removed' && ((this.#isTakenOff && !open) || stream.listenerCount('data') === 0))
+      this.#state = 'dead';
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -160,7 +169,9 @@ export class ReplyReader {
     this.isReading = true;
     this.incoming?.chunkCame();
     try {
-      if (this.replies.expectedQueueLength !== undefined) this.#checkQueue();
+      const { expectedQueueLength, lastQueued } = this.replies;
+      const isToCheck = expectedQueueLength !== undefined || this.client.commandQueue.peekAt(-1) !== lastQueued;
+      if (isToCheck && !this.connection.checkQueue('chunk')) throw notAsWritten();
       // Ordering: before later replies.
       this.incoming?.deliver();
       this.#read(this.#heldError === undefined ? chunk : Buffer.concat([...this.#takeBack(), chunk]));
@@ -177,16 +188,6 @@ export class ReplyReader {
       this.source.tune();
     }
     this.connection.chunkRead();
-  }
-
-  /**
-   * Layers may delay a part of a pipeline, so the queue may hold commands that are not written yet. Then only a queue
-   * that lacks a written command is an error.
-   */
-  #checkQueue(): void {
-    const mismatch = this.replies.queueMismatch(this.client.commandQueue);
-    if (mismatch === undefined || this.#state !== 'reading' || !this.connection.isQueueKnown) return;
-    if (mismatch.isShort || !isLayered(this.client)) throw mismatch.error;
   }
 
   #read(chunk: Buffer): void {
@@ -339,7 +340,7 @@ export class ReplyReader {
 
   /** Leaves all decoding to the host from now on, also of what is held here of a reply. */
   giveUp(): void {
-    if (this.#state !== 'reading') return;
+    if (this.#state !== 'reading' && this.#state !== 'joining') return;
     this.#state = 'forwarding';
     this.incoming?.ended();
     this.connection.readerGaveUp();

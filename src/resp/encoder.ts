@@ -5,8 +5,6 @@
  *
  * RESP: a request is an array of bulk strings (https://redis.io/docs/latest/develop/reference/protocol-spec).
  */
-import { Socket } from 'node:net';
-import { Duplex } from 'node:stream';
 
 /**
  * A part of a request: text in which each character is a byte, or a Buffer. A large argument is a separate part, so
@@ -177,13 +175,4 @@ export function appendParts<T>(parts: (T | Part)[], encoded: readonly Part[]): (
 /** A part's bytes; text of one byte per character becomes a Buffer. */
 export function toBytes(part: Part): Buffer {
   return typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
-}
-
-/** Writes parts of requests. A wrapper over `write`, or a Connector's stream, may ignore the encoding of text. */
-export function partWriter(stream: Duplex, write: (this: Duplex, data: unknown, encoding?: 'latin1') => boolean) {
-  const takesEncodings = stream instanceof Socket && write === Duplex.prototype.write;
-  return (part: Part): void => {
-    if (takesEncodings && typeof part === 'string') write.call(stream, part, 'latin1');
-    else write.call(stream, typeof part === 'string' && isAscii(part) ? part : toBytes(part));
-  };
 }

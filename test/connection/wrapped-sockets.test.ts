@@ -12,10 +12,13 @@ import { createAs, expectAsPlain, KINDS, type Kind } from '../helpers/beside.js'
 import { bundled } from '../helpers/bundled.js';
 import { cold } from '../helpers/cold.js';
 import { connectorOf } from '../helpers/connector.js';
-import { type Client, HOSTS, type Host, LONG_ENOUGH, outcomesWithin, ready } from '../helpers/hosts.js';
+import { type Client, HOSTS, type Host, ioredis6, LONG_ENOUGH, outcomesWithin, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { Relay, type Treatment } from '../helpers/relay.js';
 import { bulk } from '../helpers/scripted-server.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+type Write = Socket['write'];
 
 const PROGRAM = fileURLToPath(new URL('programs/metered-before.ts', import.meta.url));
 
@@ -198,9 +201,81 @@ describe.each(HOSTS)('$name: a wrapper of write that holds bytes back, set after
       return [values, await client.echo('put back')];
     });
   });
+
+  it('and is taken off before it has written: each command is executed once', async () => {
+    await expectAsPlain(async (kind) => {
+      const key = uniquePrefix(`delayed-write-${kind}`);
+      const client = await connect(kind, host, redisUrl());
+      await client.get(key);
+      const { stream } = client as unknown as { stream: Socket };
+      const own = stream.write;
+      stream.write = (...args: unknown[]) => {
+        setImmediate(() => own.apply(stream, args as never));
+        return true;
+      };
+      const sent = [client.incr(key), client.pipeline().incr(key).incr(key).exec()];
+      stream.write = own;
+      const outcomes = await outcomesWithin(LONG_ENOUGH, sent);
+      return [outcomes, await client.get(key), stream === (client as unknown as { stream: Socket }).stream];
+    });
+  });
 });
 
-type Write = Socket['write'];
+describe.each(HOSTS)('$name: a wrapper of write, set after coalesce()', (host) => {
+  const wrap = (client: Client) => {
+    const { stream } = client as unknown as { stream: Socket };
+    const { write } = stream;
+    stream.write = ((...args: Parameters<Write>) => write.apply(stream, args)) as Write;
+  };
+
+  it('leaves showFriendlyErrorStack its effect', async () => {
+    await expectAsPlain(async (kind) => {
+      const key = uniquePrefix('friendly');
+      const client = await ready(createAs(kind, host, redisUrl()));
+      await client.set(key, 'text');
+      client.options.showFriendlyErrorStack = true;
+      wrap(client);
+      const error = await client.incr(key).catch((thrown: Error) => thrown);
+      await client.del(key);
+      return /wrapped-sockets\.test/.test((error as Error).stack ?? '');
+    });
+  });
+
+  it('leaves enableAutoPipelining its order', async () => {
+    expectWarnings('COALESCE_WARN_AUTO_PIPELINING');
+    await expectAsPlain(async (kind) => {
+      const key = uniquePrefix(`auto-${kind}`);
+      const client = await ready(createAs(kind, host, redisUrl(), { enableAutoPipelining: true }));
+      await client.set(key, 'old');
+      wrap(client);
+      const outcomes = await Promise.all([client.set(key, 'new'), client.pipeline().get(key).exec()]);
+      await client.del(key);
+      return outcomes;
+    });
+  });
+});
+
+it.each(HOSTS)('$name: a meter that replaces Socket.prototype.write later counts what is sent', async (host) => {
+  const own = Object.getOwnPropertyDescriptor(Socket.prototype, 'write');
+  const { write } = Socket.prototype;
+  onTestFinished(() => {
+    Reflect.deleteProperty(Socket.prototype, 'write');
+    if (own) Object.defineProperty(Socket.prototype, 'write', own);
+  });
+  const client = await connect('coalesced', host, redisUrl());
+  await client.echo('first');
+  const { stream } = client as unknown as { stream: Socket };
+  const before = stream.bytesWritten;
+  let counted = 0;
+  Socket.prototype.write = function (this: Socket, ...args: Parameters<Write>) {
+    if (this === stream) counted += Buffer.byteLength(args[0]);
+    return Reflect.apply(write, this, args) as boolean;
+  } as Write;
+  await Promise.all([client.echo('fast'), cold(client, 'echo', 'left to the host'), client.echo('naïve')]);
+  expect(counted).toBeGreaterThan(0);
+  expect(counted).toBe(stream.bytesWritten - before);
+});
+
 /** The parts of a write, past all hooks. */
 const bare = (stream: Socket): Write =>
   function write(...args: unknown[]) {
@@ -287,6 +362,45 @@ describe.each(HOSTS)('$name: a write that does not call what it replaces', (host
     });
   });
 
+  it('is put back before the replies: each command is executed once', async () => {
+    await expectAsPlain(async (kind) => {
+      const key = `${prefix}${kind}`;
+      const { client, stream } = await connectWith(kind);
+      const { write } = stream;
+      const first = cold(client, 'incr', key);
+      stream.write = bare(stream);
+      const second = cold(client, 'incr', key);
+      stream.write = write;
+      const values = await Promise.all([first, second, client.incr(key)]);
+      await client.del(key);
+      return [values, stream === (client as unknown as { stream: Socket }).stream];
+    });
+  });
+
+  it.each(['shareReads', 'fuseReads'] as const)('has written MULTI: with %s, EXEC has all results', async (option) => {
+    await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind, { [option]: true });
+      await client.get(a);
+      const { write } = stream;
+      stream.write = bare(stream);
+      await client.get(a);
+      await client.multi({ pipeline: false });
+      stream.write = write;
+      return outcomesWithin(LONG_ENOUGH, [client.get(a), client.get(a), client.exec()]);
+    });
+  });
+
+  it('comes after the rest of a backlog that ends with commands of the host', async () => {
+    await expectAsPlain(async (kind) => {
+      const { client, stream } = await connectWith(kind, { maxInFlight: 2 });
+      const first = client.get(a);
+      const sent = [client.blpop(`${prefix}none`, 0.2), cold(client, 'echo', 'one'), cold(client, 'echo', 'two')];
+      await first;
+      stream.write = bare(stream);
+      return Promise.all([first, ...sent, cold(client, 'echo', 'three')]);
+    });
+  });
+
   it('comes after a backlog that ends with a command of the host', async () => {
     await expectAsPlain(async (kind) => {
       const { client, stream } = await connectWith(kind, { maxInFlight: 2 });
@@ -339,6 +453,31 @@ describe.each(HOSTS)(
   },
 );
 
+describe.each(HOSTS)('$name: the data listener, wrapped by code that the host calls for a reply', (host) => {
+  it('goes on, and gets all replies', async () => {
+    const key = uniquePrefix('wrapped-within');
+    await expectAsPlain(async (kind) => {
+      let stream: Socket | undefined;
+      const reconnectOnError = () => {
+        const listeners = stream?.listeners('data') as ((chunk: Buffer) => void)[];
+        stream?.removeAllListeners('data');
+        stream?.on('data', (chunk: Buffer) => {
+          for (const each of listeners) each.call(stream, chunk);
+        });
+        return false;
+      };
+      const client = await ready(createAs(kind, host, redisUrl(), { reconnectOnError }));
+      await client.set(key, 'v');
+      stream = (client as unknown as { stream: Socket }).stream;
+      const first = await outcomesWithin(LONG_ENOUGH, [client.incr(key), client.get(key)]);
+      const second = await outcomesWithin(LONG_ENOUGH, [client.get(key), cold(client, 'echo', 'said')]);
+      (client as Partial<Coalesced>).coalescer?.detach();
+      const third = await outcomesWithin(LONG_ENOUGH, [client.get(key), client.del(key)]);
+      return [...first, ...second, ...third].map((outcome) => JSON.stringify(outcome));
+    });
+  });
+});
+
 describe.each(HOSTS)('$name: text beyond ASCII, on a stream that ignores the encoding of a write', (host) => {
   /** A tunnel that passes text on as UTF-8, Node's default. */
   class Tunnel extends Duplex {
@@ -380,6 +519,23 @@ describe.each(HOSTS)('$name: text beyond ASCII, on a stream that ignores the enc
 
   it("is that of a plain client: a Connector's stream", () => useWith((port) => new Tunnel(port)));
 
+  it('is that of a plain client: a socket whose _write passes on the data alone', () => {
+    type Chunk = { chunk: string | Buffer; encoding: BufferEncoding };
+    const encodingOf = (chunk: unknown) => (typeof chunk === 'string' ? 'utf8' : 'buffer') as BufferEncoding;
+    class Loose extends Socket {
+      override _write(chunk: unknown, _encoding: BufferEncoding, done: () => void): void {
+        super._write(chunk, encodingOf(chunk), done);
+      }
+      override _writev(chunks: Chunk[], done: () => void): void {
+        super._writev?.(
+          chunks.map(({ chunk }) => ({ chunk, encoding: encodingOf(chunk) })),
+          done,
+        );
+      }
+    }
+    return useWith((port) => new Loose().connect(port, '127.0.0.1'));
+  });
+
   it('is that of a plain client: a wrapper that passes on the data alone', () =>
     useWith((port) => {
       const socket = new Socket().connect(port, '127.0.0.1');
@@ -387,6 +543,22 @@ describe.each(HOSTS)('$name: text beyond ASCII, on a stream that ignores the enc
       socket.write = ((data: string) => write.call(socket, data)) as Write;
       return socket;
     }));
+});
+
+it('a write that is not the one of before, and has written SET: a cached read after it gets the new value', async () => {
+  await expectAsPlain(async (kind) => {
+    const key = uniquePrefix(`cached-${kind}`);
+    const client = await ready(createAs(kind, ioredis6, redisUrl(), {}, { cache: true }));
+    await client.set(key, 'old');
+    const hits = () => (client as Partial<Coalesced>).coalescer?.stats().cache?.hits ?? 1;
+    while (hits() === 0) expect(await client.get(key)).toBe('old');
+    const { stream } = client as unknown as { stream: Socket };
+    const { write } = stream;
+    stream.write = bare(stream);
+    const set = client.set(key, 'new');
+    stream.write = write;
+    return outcomesWithin(LONG_ENOUGH, [set, client.get(key), client.del(key)]);
+  });
 });
 
 /** A stream of a Connector that has what ioredis calls, and no more. */

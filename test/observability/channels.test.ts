@@ -204,7 +204,7 @@ describe('ioredis-coalesce:connection', () => {
       {
         change: 'downgraded',
         mode: 'cork',
-        reason: 'replies or the queue are not as expected, the client decodes all replies',
+        reason: "replies, the queue or the stream's write are not as expected, the client decodes all replies",
       },
     ]);
   });
