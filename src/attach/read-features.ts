@@ -2,9 +2,10 @@ import type { Predictor } from '../cache/prefetch/prediction.js';
 import { ReadCache } from '../cache/read-cache.js';
 import type { CachedRead } from '../cache/store.js';
 import { isBlocking } from '../calls/blocking-warning.js';
+import { CallArguments } from '../commands/call-arguments.js';
 import type { Arguments, Effect } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
-import type { CallEntry } from '../core/entry.js';
+import { type CallEntry, Entry } from '../core/entry.js';
 import type { Answer, Call, Reads } from '../core/features.js';
 import type { Encoded, Outgoing } from '../core/outgoing.js';
 import type { HostCommand, HostWrite, QueueItem } from '../host/types.js';
@@ -95,7 +96,14 @@ export class ReadFeatures implements Reads {
   }
 
   sendsTogether(commands: readonly HostCommand[]): void {
-    this.incoming?.sendsPipeline(commands);
+    const { incoming: cache } = this;
+    if (cache !== undefined) {
+      for (const command of commands) {
+        // Fast commands do not block.
+        if (!(command instanceof Entry)) this.#decideIfBlocking(new CallArguments().of(command.name, command.args));
+      }
+      cache.sendsPipeline(commands);
+    }
     this.#fused?.sendsTogether(commands);
     // Last, because reads that waited are sent before these commands.
     this.#shared?.close();
@@ -115,10 +123,14 @@ export class ReadFeatures implements Reads {
   }
 
   hostSends(effect: Effect, args: Arguments): void {
-    // Ordering: waiting reads go before what may block their connection.
-    if (this.waits && mayBlock(args)) this.incoming?.decideAll();
+    this.#decideIfBlocking(args);
     this.incoming?.sendsOther(effect, args);
     this.#fused?.sends(args.text(0), effect);
+  }
+
+  /** Ordering: waiting reads go before a command that may block their connection. */
+  #decideIfBlocking(args: Arguments): void {
+    if (this.waits && mayBlock(args)) this.incoming?.decideAll();
   }
 
   hostSendsUnknown(): void {

@@ -282,14 +282,22 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     },
   );
 
-  it('is given before a blocking command, although it is revoked behind that', async () => {
+  it.each<[string, (client: Client) => Promise<unknown>]>([
+    ['BLPOP', (client) => client.blpop(`${k}empty`, 0.2)],
+    ['WAIT', (client) => client.wait(1, 200)],
+    ['a pipeline of the host’s with BLPOP', (client) => client.pipeline().blpop(`${k}empty`, 0.2).exec()],
+    ['a pipeline with WAIT', (client) => client.pipeline().set(`${k}behind`, 'v').wait(1, 200).exec()],
+    ['a pipeline with CLIENT PAUSE', (client) => client.pipeline().client('PAUSE', 200).echo('v').exec()],
+  ])('is given before %s, although it is revoked behind that', async (__, issue) => {
     const client = await start();
+    const spy = spyOnSocket(client);
     const order: string[] = [];
     const read = client.get(k).then((value) => order.push(`read ${value}`));
-    const blocked = client.blpop(`${k}empty`, 0.2).then(() => order.push('unblocked'));
+    const blocked = issue(client).then(() => order.push('unblocked'));
     client.coalescer.cache?.clear();
     await Promise.all([read, blocked]);
     expect(order).toEqual(['read old', 'unblocked']);
+    expect(commandNames(spy.text())).not.toContain('get');
   });
 
   it('of several reads of one key that have been revoked: they are sent in the order of their calls', async () => {
