@@ -100,7 +100,7 @@ export class ReadFeatures implements Reads {
     if (cache !== undefined) {
       for (const command of commands) {
         // Fast commands do not block.
-        if (!(command instanceof Entry)) this.#decideIfBlocking(new CallArguments().of(command.name, command.args));
+        if (!(command instanceof Entry)) this.#noteIfBlocking(new CallArguments().of(command.name, command.args));
       }
       cache.sendsPipeline(commands);
     }
@@ -123,14 +123,15 @@ export class ReadFeatures implements Reads {
   }
 
   hostSends(effect: Effect, args: Arguments): void {
-    this.#decideIfBlocking(args);
+    this.#noteIfBlocking(args);
     this.incoming?.sendsOther(effect, args);
     this.#fused?.sends(args.text(0), effect);
   }
 
-  /** Ordering: waiting reads go before a command that may block their connection. */
-  #decideIfBlocking(args: Arguments): void {
-    if (this.waits && mayBlock(args)) this.incoming?.decideAll();
+  /** Ordering: reads that wait, or follow a predicted one, do not get behind a command that may block them. */
+  #noteIfBlocking(args: Arguments): void {
+    const { incoming: cache } = this;
+    if ((cache?.hasDeferred || cache?.predictor) && mayBlock(args)) cache.sendsBlocking();
   }
 
   hostSendsUnknown(): void {
@@ -148,6 +149,9 @@ export class ReadFeatures implements Reads {
 }
 
 function mayBlock(args: Arguments): boolean {
-  const [name = '', ...rest] = Array.from({ length: args.count }, (_, at) => args.text(at));
-  return isBlocking({ name, args: rest }) || /^client pause$/i.test(`${name} ${rest[0]}`);
+  const name = args.text(0);
+  if (/^client$/i.test(name)) return /^pause$/i.test(args.text(1));
+  // The arguments of other commands do not matter, and may be large.
+  const rest = /^xread/i.test(name) ? Array.from({ length: args.count - 1 }, (_, at) => args.text(at + 1)) : [];
+  return isBlocking({ name, args: rest });
 }

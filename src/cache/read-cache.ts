@@ -60,6 +60,8 @@ export class ReadCache implements Incoming {
   readonly #args = new CallArguments();
   /** Patterns that the server forbids on this connection. */
   readonly #forbidden = new Set<KeyPattern>();
+  /** The position of the last command that may block the connection. */
+  #blockedAt = -1;
   /** Reads whose options bypass the cache. */
   readonly #bypassing = new WeakSet<Entry>();
 
@@ -408,6 +410,12 @@ export class ReadCache implements Incoming {
     this.#note(effect, args, this.#nextPosition());
   }
 
+  /** Called before a command is queued that may block the connection. */
+  sendsBlocking(): void {
+    this.decideAll();
+    this.#blockedAt = this.#nextPosition();
+  }
+
   /** The host is about to write bytes that are not a command. */
   hostSendsUnknown(): void {
     this.decideAll();
@@ -482,7 +490,8 @@ export class ReadCache implements Incoming {
    */
   failed(item: HostCommand, error: string): void {
     if (item instanceof PredictedEntry) {
-      const mayResend = !this.outgoing.transaction.open && this.#mayFollow(item.slot as CachedRead);
+      const read = item.slot as CachedRead;
+      const mayResend = !this.outgoing.transaction.open && this.#blockedAt < read.position && this.#mayFollow(read);
       item.isOutdated ||= !mayResend;
     }
     const meaning = meaningOfError(error);

@@ -541,6 +541,9 @@ describe('an answer that was predicted', () => {
     ['a write', (client, key) => client.set(key, 'later')],
     ['a transaction', (client, key) => client.multi().set(key, 'later').exec()],
     ['MULTI', (client) => client.multi({ pipeline: false })],
+    ['BLPOP', (client, key) => client.blpop(`${key}:queue`, 0)],
+    ['a pipeline of the host’s with BLPOP', (client, key) => client.pipeline().blpop(`${key}:queue`, 0).exec()],
+    ['a pipeline with WAIT', (client) => client.pipeline().echo('v').wait(1, 0).exec()],
   ])('is given to waiting reads if it is an error and %s comes behind them', async (_, issue) => {
     const proxy = await startProxy(server.url);
     const flow = await learned(proxy.url, other, prefix);
@@ -549,11 +552,15 @@ describe('an answer that was predicted', () => {
     const key = flow.key('plan', id);
     await other.del(key);
     await other.hset(key, 'a', 1);
+    const connection = await client.client('ID');
     proxy.stall();
     const user = client.get(flow.key('user', id));
     const read = client.get(key).catch((error: Error) => error);
     await turn();
-    const behind = issue(client, key);
+    let isAnswered = false;
+    const behind = issue(client, key).then(() => {
+      isAnswered = true;
+    });
     await turn();
     proxy.resume();
     expect(await read).toMatchObject({
@@ -562,6 +569,7 @@ describe('an answer that was predicted', () => {
       command: { name: 'get', args: [key] },
     });
     expect(await user).toBe(`user ${id}`);
+    await until(async () => (await other.client('UNBLOCK', connection)) === 1 || isAnswered, 'it to be unblocked');
     await behind;
     await client.discard().catch(() => {});
   });

@@ -111,7 +111,7 @@ export interface PredictionOrigin {
 /** A read that was sent before any caller issued it. Callers that do so while it is in flight become its followers. */
 export class PredictedEntry extends InternalEntry {
   isUsed = false;
-  /** Whether a command issued since may change what its followers would get if they were sent now. */
+  /** Whether a command issued since may block its followers, or change what they would get, if they were sent now. */
   isOutdated = false;
   #hasOutcome = false;
   /** No deadline: its followers have their own. */
