@@ -155,18 +155,25 @@ function callOnClient({ client, call }: View, method: AnyFunction, args: unknown
 
 /** Applies the options to the `exec()` of a pipeline or transaction. */
 function guardExec(made: unknown, call: CallOptions): void {
-  let called = false;
+  /** The calls that have not settled. Host: until then, a Cluster may call it again, to redirect the commands. */
+  let open = 0;
+  const close = () => {
+    open -= 1;
+  };
   aroundExec(made, (_, send, args) => {
     const { signal, timeout } = call;
     const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
-    const isRefused = signal?.aborted && !called;
-    const result = isRefused ? Promise.reject(signal.reason) : guardedIfPromise(send(args), call, timeout);
-    if (result instanceof Promise) {
-      asCallback(result, callback);
-      // Host: a Cluster calls `exec()` again to redirect a pipeline, and ignores the promise.
-      if (called) result.catch(() => {});
-    }
-    called ||= !isRefused;
+    const isHosts = open > 0;
+    if (signal?.aborted && !isHosts) return rejectedWith(signal.reason, callback);
+    const sent = send(args);
+    const result = guardedIfPromise(sent, call, timeout);
+    if (!(result instanceof Promise)) return result;
+    asCallback(result, callback);
+    if (result === sent) return result;
+    open += 1;
+    (sent as Promise<unknown>).then(close, close);
+    // Host: it ignores the promise.
+    if (isHosts) result.catch(() => {});
     return result;
   });
 }

@@ -17,6 +17,7 @@ import {
   outcomes,
   ready,
   sleep,
+  until,
 } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -412,6 +413,39 @@ describe.each(HOSTS)('$name: pipelines and transactions of a view', (host) => {
     await expect(sent).rejects.toBe(reason);
     await expect(unsent.exec()).rejects.toBe(reason);
     expect(await client.get(key)).toBe('sent');
+  });
+
+  describe.each(['pipeline', 'multi'] as const)('a second exec() of %s()', (kind) => {
+    it.each([
+      ['was answered', undefined],
+      ['was refused by maxPending', { maxPending: 3 }],
+    ])('sends nothing if it is aborted when the first %s', async (_, options) => {
+      const client = await ready(host.createCoalesced(redisUrl(), {}, options));
+      const { view, abort } = aborting(client);
+      const key = `${prefix}again:${kind}:${host.name}`;
+      await client.del(key);
+      const made = view[kind]().incr(key);
+      const busy = options && [client.ping(), client.ping(), client.ping()];
+      await outcomes([made.exec()]);
+      await Promise.all(busy ?? []);
+      const before = await client.get(key);
+      expect(before).toBe(options ? null : '1');
+      abort();
+      await expect(made.exec()).rejects.toBe(reason);
+      await client.ping();
+      expect(await client.get(key)).toBe(before);
+    });
+
+    it('leaves a rejection unhandled if its caller does', async () => {
+      const unhandled = collectUncaught('unhandledRejection');
+      const { view, abort } = aborting(await connected(host));
+      const made = view[kind]().ping();
+      await made.exec();
+      abort();
+      void made.exec();
+      await until(() => unhandled.length > 0, 'an unhandled rejection');
+      expect(unhandled).toEqual([reason]);
+    });
   });
 
   it('the timeout applies to a whole exec(), also where the host sends it', async () => {
