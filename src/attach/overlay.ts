@@ -9,7 +9,7 @@ import { define, methodOf, unwrapped, wrapperOf } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
-import { keepScript, pipelineMethods, refuseWhole } from '../pipelines/fast-pipeline.js';
+import { keepScripts, pipelineMethods, refuseWhole } from '../pipelines/fast-pipeline.js';
 
 /** The overlays: one of each kind per client class. */
 const overlays = {
@@ -154,7 +154,7 @@ const BOUNDED: AroundCalls = {
 function definingMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   const defining = (name: string): AnyFunction =>
     function (this: unknown, ...args) {
-      keepScript(this, args[0]);
+      keepScripts(this);
       const result = (parent[name] as AnyFunction).apply(this, args);
       if (callTargetOf(this) !== undefined) replaceDefined(this as object, String(args[0]));
       return result;

@@ -166,9 +166,9 @@ export function withCopied<T extends new (...args: never[]) => HostPipeline>(gen
   return own;
 }
 
-/** Pipelines of this class keep the client's present methods of a script that is about to be defined again. */
-export function keepCopied({ prototype }: { readonly prototype: object }, client: object, script: string): void {
-  for (const name of [script, `${script}Buffer`]) {
+/** Pipelines of this class keep the client's present scripts and added commands, although it is about to get others. */
+export function keepCopied({ prototype }: { readonly prototype: object }, client: object): void {
+  for (const [name] of definedNames(client).flatMap(methodsNamed)) {
     const value = (client as Record<string, unknown>)[name];
     const ordinary = { writable: true, configurable: true, enumerable: true };
     if (Object.hasOwn(prototype, name)) Object.defineProperty(prototype, name, { value, ...ordinary });

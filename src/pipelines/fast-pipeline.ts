@@ -248,11 +248,11 @@ interface ClientPipelines {
 
 const clients = new WeakMap<object, ClientPipelines>();
 
-/** A script of the client is about to be defined again. Host: it copies the methods when it makes a pipeline. */
-export function keepScript(client: unknown, name: unknown): void {
+/** A script of the client is about to be defined. Host: it copies the methods when it makes a pipeline. */
+export function keepScripts(client: unknown): void {
   const made = clients.get(client as object);
   if (made === undefined || made.copied === 0) return;
-  keepCopied(made.pipelineClass, client as object, name as string);
+  keepCopied(made.pipelineClass, client as object);
   clients.delete(client as object);
 }
 

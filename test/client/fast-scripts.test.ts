@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { connectFake, type FakeConnection, Witness } from '../helpers/fake-connection.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
 import type { HostName } from '../helpers/host-decoder.js';
-import { outcomes, HOSTS as REAL_HOSTS, ready } from '../helpers/hosts.js';
+import { type Client, outcomes, HOSTS as REAL_HOSTS, ready } from '../helpers/hosts.js';
 import { redisUrl } from '../helpers/redis.js';
 
 const HOSTS: readonly HostName[] = ['ioredis', 'ioredis5', 'iovalkey'];
@@ -321,23 +321,41 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await methods.late?.('k', 'l')).toBe(2);
   });
 
-  it.each(['late', 'lateBuffer'])('%s of a pipeline is what was defined when it was made', async (name) => {
-    const run = async (coalesced: boolean) => {
-      const { client } = await create(coalesced);
-      const make = () => [client.pipeline(), client.multi()] as unknown as (Methods & { exec(): Promise<unknown> })[];
-      const first = make();
-      const called = make();
-      for (const each of called) void each[name]?.('k');
-      client.defineCommand('late', SCRIPTS.none);
-      const second = make();
-      client.defineCommand('late', SCRIPTS.loose);
-      for (const each of [...first, ...called, ...second, ...make()]) void each[name]?.(1, 'k');
-      return outcomes([...first, ...called, ...second].map((each) => each.exec()));
-    };
-    const plain = await run(false);
-    expect(await run(true)).toEqual(plain);
-    expect(new Set(plain.map((each) => JSON.stringify(each))).size).toBe(3);
-  });
+  const BETWEEN: [string, (client: Client) => unknown][] = [
+    ['nothing', () => {}],
+    ['another script', (client) => client.defineCommand('other', SCRIPTS.two)],
+    ['a command', (client) => client.addBuiltinCommand('strlen')],
+    [
+      'another script, and a pipeline',
+      (client) => {
+        client.defineCommand('other', SCRIPTS.two);
+        return client.pipeline();
+      },
+    ],
+  ];
+
+  it.each(['late', 'lateBuffer'].flatMap((name) => BETWEEN.map((row) => [name, ...row] as const)))(
+    '%s of a pipeline is what was defined when it was made, with %s in between',
+    async (name, _, define) => {
+      const run = async (coalesced: boolean) => {
+        const { client } = await create(coalesced);
+        const make = () => [client.pipeline(), client.multi()] as unknown as (Methods & { exec(): Promise<unknown> })[];
+        const first = make();
+        const called = make();
+        for (const each of called) void each[name]?.('k');
+        define(client);
+        client.defineCommand('late', SCRIPTS.none);
+        const second = make();
+        define(client);
+        client.defineCommand('late', SCRIPTS.loose);
+        for (const each of [...first, ...called, ...second, ...make()]) void each[name]?.(1, 'k');
+        return outcomes([...first, ...called, ...second].map((each) => each.exec()));
+      };
+      const plain = await run(false);
+      expect(await run(true)).toEqual(plain);
+      expect(new Set(plain.map((each) => JSON.stringify(each))).size).toBe(3);
+    },
+  );
 
   it('may have the name of a fast command', async () => {
     const { client, methods } = await create(true);
