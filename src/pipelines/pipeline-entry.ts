@@ -193,6 +193,10 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     }
   }
 
+  override timedOut(error: Error): void {
+    this.reject(error);
+  }
+
   protected settleValue(value: unknown): void {
     if (this.#settled) return;
     this.#settled = true;

@@ -504,6 +504,29 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(await run('coalesced')).toEqual(plain);
   });
 
+  it('a recorded command that timed out is rejected through layers that came before exec()', async () => {
+    await expectAsPlain(async (kind) => {
+      const proxy = await startProxy(redisUrl());
+      const log: unknown[] = [];
+      const client = await ready(host.create(proxy.url));
+      if (kind === 'coalesced') coalesce(client);
+      await warm(client);
+      const pipelines = [client.pipeline(), client.multi()].map((pipeline) => pipeline.get(KEY).strlen(KEY));
+      layer(client, replacing(log));
+      // EXEC is the host's command, and may time out before those recorded here.
+      const seen = () => log.map((line) => JSON.stringify(line)).sort();
+      proxy.stall();
+      const options = client.options as { commandTimeout: number | undefined };
+      options.commandTimeout = 30;
+      const results = await outcomes(pipelines.map((pipeline) => pipeline.exec()));
+      options.commandTimeout = undefined;
+      const timed = seen();
+      expect(timed.filter((line) => line.includes('timed out'))).toHaveLength(6);
+      proxy.resume();
+      return [results, timed, await client.echo('later'), seen()];
+    });
+  });
+
   it.each<[string, Options, (proxy: Awaited<ReturnType<typeof startProxy>>, client: Client) => void]>([
     ['sent again after a reconnect', { retryStrategy: () => 5 }, (proxy) => proxy.reset()],
     ['rejected with the connection', { retryStrategy: () => null }, (proxy) => proxy.reset()],
