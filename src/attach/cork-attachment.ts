@@ -14,6 +14,7 @@ import { copyOf, type HostCopy } from '../host/recognize.js';
 import { addressOf, isDebugging } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, corkOptionsOf, needingFastPath, type ResolvedOptions } from '../options.js';
+import { belowSplitting } from '../split/split-keys.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { type CoalesceCopy, defineHandle, releaseProvisional } from './attachment.js';
@@ -116,7 +117,7 @@ export class CorkAttachment implements Coalescer {
   ) {
     this.#corked = cork(client, corkOptionsOf(options), corkObserver(client, this.counters, reason));
     defineHandle(client, this);
-    this.#ownDuplicate();
+    belowSplitting(client, () => this.#ownDuplicate());
     if (reports) report(this);
   }
 
@@ -138,8 +139,10 @@ export class CorkAttachment implements Coalescer {
     this.enabled = false;
     this.#corked.undo();
     this.onDetached?.();
-    const own = Object.getOwnPropertyDescriptor(this.client, 'duplicate')?.value as unknown;
-    if (own === this.#duplicate) Reflect.deleteProperty(this.client, 'duplicate');
+    belowSplitting(this.client, () => {
+      const own = Object.getOwnPropertyDescriptor(this.client, 'duplicate')?.value as unknown;
+      if (own === this.#duplicate) Reflect.deleteProperty(this.client, 'duplicate');
+    });
   }
 
   /** Makes `duplicate()` coalesce its copies: the only method defined on the client itself, until `detach()`. */

@@ -84,6 +84,14 @@ export function setSplitting(cluster: HasOptions, on: boolean): void {
   });
 }
 
+/** Changes the own methods of a client. If it splits keys, its splitting begins anew, with those that are then free. */
+export function belowSplitting(client: HasOptions, change: () => void): void {
+  const splits = endFunctions.has(client);
+  setSplitting(client, false);
+  change();
+  if (splits) setSplitting(client, true);
+}
+
 /** @param send - calls the method below this one. */
 function split(cluster: HasOptions, name: unknown, args: unknown[], send: (args: unknown[]) => unknown): unknown {
   const { keyPrefix = '' } = cluster.options;

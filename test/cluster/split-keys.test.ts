@@ -401,11 +401,33 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     expect(await cluster.del('a', 'b', 'c')).toBe(3);
   });
 
-  it('a duplicate() of a corked one splits keys, too', async () => {
-    const cluster = host.createCoalesced(nodes, {}, { ...SPLIT, fastPath: false });
+  const CORKED = { ...SPLIT, fastPath: false };
+  it.each<[string, string, (cluster: CoalescedCluster) => unknown]>([
+    ['', 'cork', () => {}],
+    [' that was detached', 'plain', ({ coalescer }) => coalescer.detach()],
+    [
+      ' that was coalesced again',
+      'cork',
+      (cluster) => {
+        cluster.coalescer.detach();
+        coalesce(cluster);
+      },
+    ],
+    [
+      ' that was fast before',
+      'cork',
+      (cluster) => {
+        cluster.coalescer.detach();
+        coalesce(cluster, SPLIT).coalescer.detach();
+        coalesce(cluster, CORKED);
+      },
+    ],
+  ])('a duplicate() of a corked one%s splits keys, too', async (_, mode, prepare) => {
+    const cluster = host.createCoalesced(nodes, {}, CORKED);
+    prepare(cluster);
     const copy = cluster.duplicate() as CoalescedCluster;
     onTestFinished(() => copy.disconnect());
-    expect(copy.coalescer.stats().mode).toBe('cork');
+    expect((copy as Partial<CoalescedCluster>).coalescer?.stats().mode ?? 'plain').toBe(mode);
     expect(await copy.mset('a', 1, 'b', 2)).toBe('OK');
     expect(await copy.mget('b', 'a')).toEqual(['2', '1']);
     expect(await copy.del('a', 'b')).toBe(2);
