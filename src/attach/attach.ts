@@ -121,7 +121,7 @@ function attachOrRestore(client: object, make: () => unknown): void {
 function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
   const client = copy as HostClient | HostCluster;
   // `monitor()` creates its client by `duplicate()`. The first argument of a Cluster's is a list of nodes.
-  const { monitor, coalesce } = (args[0] ?? {}) as {
+  const { monitor, coalesce } = (args[isHostCluster(client) ? 1 : 0] ?? {}) as {
     readonly monitor?: unknown;
     readonly coalesce?: CoalesceSetting;
   };

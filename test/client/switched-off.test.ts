@@ -59,6 +59,20 @@ describe('coalesce: false', () => {
     expect(Object.getPrototypeOf(wrapped)).toBe(IOCluster.prototype);
   });
 
+  it.each([true, false])('given to duplicate() of a coalesced Cluster makes a plain one, fastPath: %s', (fastPath) => {
+    const cluster = coalesce(new IOCluster(nowhere, { lazyConnect: true }), { fastPath, splitKeys: true });
+    const copyWith = (setting: CoalesceSetting | undefined) => {
+      const copy = cluster.duplicate([], { coalesce: setting } as object) as typeof cluster;
+      onTestFinished(() => copy.disconnect());
+      return copy;
+    };
+    onTestFinished(() => cluster.disconnect());
+    expectIdle(copyWith(false));
+    expect(Object.hasOwn(copyWith(false), 'mget')).toBe(false);
+    expect(copyWith({ maxBatchSize: 7, fastPath: true }).coalescer.options.maxBatchSize).toBe(7);
+    expect(copyWith(undefined).coalescer.options).toEqual(cluster.coalescer.options);
+  });
+
   it('does not prevent coalesce() later', async () => {
     const client = await ready(endWithTest(new IORedis(url)));
     const idle = coalesce(client, false).coalescer;
