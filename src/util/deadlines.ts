@@ -1,4 +1,4 @@
-import { setTimeout as nodeTimeout, now, setImmediate } from './clock.js';
+import { nextTick, setTimeout as nodeTimeout, now, setImmediate } from './clock.js';
 
 /** A deadline accepts commands for this long, in milliseconds: Node's timers count whole ones. */
 const OPEN_MS = 1;
@@ -119,6 +119,16 @@ export class Deadline {
    * gets those (invariant 3).
    */
   #expire(): void {
-    for (const entry of this.#entries) if (entry.deadline === this) entry.timedOut(timedOut());
+    for (const entry of this.#entries) {
+      if (entry.deadline !== this) continue;
+      try {
+        entry.timedOut(timedOut());
+      } catch (error) {
+        // A layer's `reject` has thrown. Host: each command has a timer of its own, so the others time out, too.
+        nextTick(() => {
+          throw error;
+        });
+      }
+    }
   }
 }

@@ -504,6 +504,33 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(await run('coalesced')).toEqual(plain);
   });
 
+  it('commands that time out together are all rejected, although the reject of a layer throws', async () => {
+    await expectAsPlain(async (kind) => {
+      const proxy = await startProxy(redisUrl());
+      const throwing = around((send, command) => {
+        const returned = send();
+        const { reject } = command;
+        command.reject = (error) => {
+          reject.call(command, error);
+          if (error.message.includes('timed out')) throw new Error(`by the layer of ${command.name}`);
+        };
+        return returned;
+      });
+      const client = await ready(layer(host.create(proxy.url), throwing));
+      if (kind === 'coalesced') coalesce(client);
+      await client.echo('warm');
+      const uncaught = collectUncaught();
+      proxy.stall();
+      const options = client.options as { commandTimeout: number | undefined };
+      options.commandTimeout = 30;
+      const results = await outcomesWithin(LONG_ENOUGH, [client.get(KEY), client.strlen(KEY)]);
+      options.commandTimeout = undefined;
+      await until(() => uncaught.length === 2, 'both errors to surface');
+      proxy.resume();
+      return [results, uncaught.map(({ message }) => message), await client.echo('later')];
+    });
+  });
+
   it('a recorded command that timed out is rejected through layers that came before exec()', async () => {
     await expectAsPlain(async (kind) => {
       const proxy = await startProxy(redisUrl());
