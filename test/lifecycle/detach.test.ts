@@ -214,6 +214,15 @@ describe('detach() in other states', () => {
     expect(coalesced.coalescer.stats()).toMatchObject({ fastCommands: 1, inFlight: 0 });
   });
 
+  it('what is in flight is decoded here again after the next coalesce()', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl()));
+    const sent = [cold(client, 'ECHO', "the host's"), ...['a', 'b', 'c'].map((text) => client.echo(text))];
+    client.coalescer.detach();
+    const again = coalesce(client);
+    expect(await Promise.all(sent)).toEqual(["the host's", 'a', 'b', 'c']);
+    expect(again.coalescer.stats().replies).toMatchObject({ fast: 3 });
+  });
+
   it('leaves a wrapper that a user put over the stream’s write where it is', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl()));
     const { write } = client.stream;
