@@ -227,7 +227,7 @@ class Pair {
     const transformers = program.transformed ? new CountingTransformers(this.variant.host) : undefined;
     const sockets = this.variant.sockets ? new SocketMeddler(client, SEED + this.#programs) : undefined;
     const outcomes = await runProgram(client, program, dbs, undefined, (all) => sockets?.meddle(all));
-    sockets?.end();
+    await sockets?.end();
     transformers?.remove();
     void outcomes.track('how often transformers were called', () => transformers?.calls);
     return { outcomes, rejections: await unhandled.take(), data: await admin.dump(dbs) };

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Socket } from 'node:net';
 import { type Random, seeded } from '../hostile/random.js';
 import type { Outcomes } from './outcomes.js';
@@ -14,6 +15,7 @@ export class SocketMeddler {
   readonly #stream: Socket;
   readonly #own: PropertyDescriptor | undefined;
   readonly #listeners: Listener[];
+  #isChanged = false;
 
   constructor(
     readonly client: Client,
@@ -29,6 +31,7 @@ export class SocketMeddler {
   meddle(outcomes: Outcomes): void {
     const stream = this.#stream;
     if (!this.#random.oneIn(3)) return;
+    this.#isChanged = true;
     const present = stream.write;
     const how = this.#random.below(4);
     if (how === 0) stream.write = Socket.prototype.write.bind(stream);
@@ -49,12 +52,16 @@ export class SocketMeddler {
     });
   }
 
-  /** Puts back what was there, once all is answered. */
-  end(): void {
+  /** Puts back what was there, once all is answered. A coalesced client is fast again on a new connection. */
+  async end(): Promise<void> {
     const stream = this.#stream;
     if (this.#own === undefined) Reflect.deleteProperty(stream, 'write');
     else Object.defineProperty(stream, 'write', this.#own);
     stream.removeAllListeners('data');
     for (const each of this.#listeners) stream.on('data', each);
+    if (!this.#isChanged) return;
+    const isReady = once(this.client as never, 'ready');
+    (this.client as unknown as { disconnect(reconnect: boolean): void }).disconnect(true);
+    await isReady;
   }
 }
