@@ -128,7 +128,7 @@ export class ReadFeatures implements Reads {
     this.#fused?.sends(args.text(0), effect);
   }
 
-  /** Ordering: reads that wait, or follow a predicted one, do not get behind a command that may block them. */
+  /** Ordering: reads that wait, or follow a predicted one, are not sent behind a command that may block them. */
   #noteIfBlocking(args: Arguments): void {
     const { incoming: cache } = this;
     if ((cache?.hasDeferred || cache?.predictor) && mayBlock(args)) cache.sendsBlocking();

@@ -97,7 +97,7 @@ export class Connection {
     return this.open;
   }
 
-  /** Whether bytes of queued commands are held here. */
+  /** Whether bytes of queued commands have not been handed to the stream. */
   get #holdsBytes(): boolean {
     const { gate, batch } = this.outgoing;
     return gate.waiting > 0 || batch.holdsBytes;
@@ -108,7 +108,7 @@ export class Connection {
     this.isLeftToHost = true;
     gate.lift(batch);
     batch.writePending();
-    // Node: it replaces `write`, too, once the server has ended the stream; no reply will come.
+    // Node: a socket that the server has ended gets another `write`, too. No reply will come.
     if (this.stream.readableEnded) this.reader.close();
     else this.reader.giveUp();
   }

@@ -4,7 +4,7 @@ import type { HostClient, HostWrite } from '../host/types.js';
 import type { Entry } from './entry.js';
 import type { Outgoing } from './outgoing.js';
 
-/** What the host writes for an entry. */
+/** What `#parse` says of a write for an entry: fast commands have no effects to report. */
 const ONE = { commands: 1, repliesOff: false, script: false };
 /** The entry that was announced last, and its bytes. */
 let announced: Entry | undefined;

@@ -36,7 +36,11 @@ export class ReplyCount {
    */
   expectedQueueLength: number | undefined;
 
-  /** Whether the last item is the one that was seen or written last. @param queuedAhead - items behind it. */
+  /**
+   * Whether the queue ends with the item that was seen or written last.
+   *
+   * @param queuedAhead - items behind it, which the host is about to write.
+   */
   isLast(queue: HostQueue, queuedAhead = 0): boolean {
     const length = queue.length - queuedAhead;
     const { lastQueued } = this;

@@ -140,7 +140,7 @@ export class ReplyReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
-  /** Whether code of others, which runs now, has taken our listener off the stream. */
+  /** Whether code of others that runs now has removed our listener from the stream. */
   get #isTakenOff(): boolean {
     return this.#wasAttached && !this.source.isAttached;
   }

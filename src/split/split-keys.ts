@@ -84,7 +84,7 @@ export function setSplitting(cluster: HasOptions, on: boolean): void {
   });
 }
 
-/** Changes the own methods of a client. If it splits keys, its splitting begins anew, with those that are then free. */
+/** Changes a client's own methods below those that split keys: these are removed before, and defined again after it. */
 export function belowSplitting(client: HasOptions, change: () => void): void {
   const splits = endFunctions.has(client);
   setSplitting(client, false);
