@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -36,6 +37,13 @@ it('comments keep to 120 columns', () => {
       .filter(({ line }) => line.length > 120 && /^\s*(?:\/\/|\/?\*)/.test(line)),
   );
   expect(long.map(({ at }) => at)).toEqual([]);
+});
+
+it('a command passes no more files and functions than before', { timeout: 60_000 }, () => {
+  const { status, stdout, stderr } = spawnSync('npm', ['run', '--silent', 'way'], { cwd: ROOT, encoding: 'utf8' });
+  expect(stderr).toBe('');
+  expect(stdout.match(/ passes \d+ files and \d+ functions of /g)).toHaveLength(5);
+  expect(status).toBe(0);
 });
 
 describe('SECURITY.md', () => {

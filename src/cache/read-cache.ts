@@ -245,21 +245,18 @@ export class ReadCache implements Incoming {
     if (entry.deadline !== undefined) return;
     const { outgoing } = this;
     const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.wireArgs);
-    if (read !== undefined && this.#mayFollow(read) && this.#isFresh(read, time)) {
-      this.#follow(read, entry);
-      return;
-    }
-    if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
+    if (read !== undefined && this.#mayUse(read) && this.#isFresh(read, time)) {
+      outgoing.stats.cache.hits += 1;
+      read.key.used = true;
+      entry.slot = read;
+      this.#decided.push(entry);
+      this.#use(read);
+      this.#predicting?.onReply(entry, read.value, time);
+    } else if (read !== undefined && this.#mayFollow(read) && this.#isFresh(read, time)) this.#follow(read, entry);
+    else {
       outgoing.stats.cache.misses += 1;
       this.#send(entry);
-      return;
     }
-    outgoing.stats.cache.hits += 1;
-    read.key.used = true;
-    entry.slot = read;
-    this.#decided.push(entry);
-    this.#use(read);
-    this.#predicting?.onReply(entry, read.value, time);
   }
 
   #send(entry: CallEntry): void {

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { type BatchEvent, debugFlush, hasBatchSubscribers, traceBatch } from '../channels.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
-import { StreamWriter } from '../host/stream-writer.js';
+import { StreamWriter } from '../host/stream.js';
 import type { HostWrite } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../resp/encoder.js';

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
-import { DataListener } from '../host/data-listener.js';
 import { keep } from '../host/read-in-place.js';
 import { inSubscriberMode, makeOptionsFast, replyModeOf } from '../host/state.js';
+import { DataListener } from '../host/stream.js';
 import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
 import { MEANING_LENGTH } from '../resp/error-meaning.js';

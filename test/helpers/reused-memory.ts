@@ -2,7 +2,7 @@
  * A setup file of every test file: memory that a connection reads in place is overwritten as soon as it has been read.
  * So a value that refers to it is seen wherever values are compared.
  */
-import { DataListener } from '../../src/host/data-listener.js';
+import { DataListener } from '../../src/host/stream.js';
 
 const { readInPlace } = DataListener.prototype;
 
