@@ -163,7 +163,7 @@ export class CallEntry extends Entry {
     this.context = context;
     this.select = select;
     const promise = new Promise<unknown>(keepSettlers);
-    // Read before another promise is made: that runs async hooks of tracers, which may send a command.
+    // Read at once: V8 runs async hooks before the executor, and those of the next promise may send a command.
     this.settleValue = lastResolve;
     this.settleError = lastReject;
     // Ordering: callers settle in the order of their replies, on the fast path or not.

@@ -108,7 +108,10 @@ export class InFlightGate {
     batch.flush('capacity');
   }
 
-  /** Hands the batch the whole backlog, without the limit: the stream or the process ends, or no replies come. */
+  /**
+   * Hands the batch the whole backlog, without the limit: the stream or the process ends, or no replies come. Ordering:
+   * the caller has asked `mayWrite`, or else `addHost` would, which may drain within this.
+   */
   drain(batch: Batch): void {
     while (this.#next(batch, Number.POSITIVE_INFINITY, true));
   }

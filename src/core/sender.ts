@@ -102,7 +102,7 @@ export abstract class Sender {
   }
 
   /**
-   * Ordering: no user code runs from here on.
+   * Ordering: no user code runs from here on, except async hooks and layers over `sendCommand`.
    *
    * @param encodable - the arguments as they are encoded; undefined if they cannot be.
    * @param args - those of the call.

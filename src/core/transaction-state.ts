@@ -3,7 +3,7 @@ import type { HostQueue, QueueItem } from '../host/types.js';
 
 /**
  * Whether the user has a transaction open on a connection, and watches keys, after the last command that was issued.
- * The single source of this fact: `Outgoing` and `HostWriteHook` report each command that can change it.
+ * The single source of this fact: `HostWriteHook` and `pipelines/` report each command that can change it.
  */
 export class TransactionState {
   watching = false;
