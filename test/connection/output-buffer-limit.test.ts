@@ -96,6 +96,28 @@ it('a connection that has answered the host’s commands alone does not lower th
   expect(inFlightBound.current).toBe(10_000);
 });
 
+it.each([
+  ['ends', 10_000],
+  ['destroys', 1],
+] as const)('a client that %s connections without a reply leaves a bound of %i', async (how, bound) => {
+  const server = await startScriptedServer(handshake);
+  const client = await ready(
+    ioredis6.createCoalesced(server.url, { retryStrategy: () => 1, maxRetriesPerRequest: null }),
+  );
+  const { inFlightBound } = client.coalescer as unknown as { inFlightBound: InFlightBound };
+  const values = times(8, () => client.get('k'));
+  for (let round = 0; round < 4; round += 1) {
+    await immediate();
+    const again = new Promise((resolve) => client.once('ready', resolve));
+    if (how === 'ends') client.disconnect(true);
+    else client.stream.destroy(new Error('lost'));
+    await again;
+  }
+  expect(inFlightBound.current).toBe(bound);
+  client.disconnect();
+  await Promise.allSettled(values);
+});
+
 describe('InFlightBound', () => {
   it('is quartered by connections that are lost in a row without a reply, but for the first, and not by others', () => {
     const bound = new InFlightBound(10_000, 1);
