@@ -237,7 +237,7 @@ export class FusedEntry extends InternalEntry {
   #epoch: number;
 
   constructor(
-    readonly members: readonly CallEntry[],
+    public members: readonly CallEntry[],
     owner: FusedReads,
   ) {
     const [{ variant, context }] = members as [CallEntry];
@@ -247,8 +247,17 @@ export class FusedEntry extends InternalEntry {
     this.#epoch = owner.epoch;
   }
 
-  /** Host: called when the command is sent again, on another connection. */
+  /**
+   * Host: called when the command is sent again, on another connection. The size of its reply may have ended the last
+   * one (`client-output-buffer-limit`), so all but the last member are sent by themselves, before it. A Cluster's goes
+   * to another client.
+   */
   override toWritable(stream: object): string | Buffer {
+    const { members } = this;
+    if (stream === this.context.client.stream) {
+      this.members = members.slice(-1);
+      this.#sendEach(members.slice(0, -1));
+    }
     this.#owner = ownerByStream.get(stream);
     this.#epoch = this.#owner?.epoch ?? 0;
     return super.toWritable(stream);
@@ -289,7 +298,12 @@ export class FusedEntry extends InternalEntry {
     if (isOfHash || (RETRIED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN'))) return false;
     this.#owner?.refused(message, this.members);
     if (!this.#owner?.mayResend(this.#epoch)) return false;
-    for (const member of this.members) {
+    this.#sendEach(this.members);
+    return true;
+  }
+
+  #sendEach(members: readonly CallEntry[]): void {
+    for (const member of members) {
       // Aborted and timed out members need no reply.
       if (member.deadline === SETTLED) continue;
       try {
@@ -299,7 +313,6 @@ export class FusedEntry extends InternalEntry {
         member.fail(error);
       }
     }
-    return true;
   }
 
   /** Rejects each member with an error that is not a reply (a lost connection), as if sent by itself. */

@@ -132,7 +132,7 @@ describe.each(HOSTS)('$name: reads next to each other', (host) => {
     }
   });
 
-  it('are sent again as one after a lost connection, each with its own value', async () => {
+  it('are sent again one by one after a lost connection, each with its own value', async () => {
     const proxy = await startProxy(redisUrl());
     const { client } = await scene(host, {}, {}, proxy.url);
     const before = proxy.received().length;
@@ -140,13 +140,13 @@ describe.each(HOSTS)('$name: reads next to each other', (host) => {
     await proxy.loseReplies('mget');
     expect(await Promise.all(reads)).toEqual(['1', null, 'zwei']);
     const sent = commandNames(proxy.received().slice(before));
-    expect(sent.filter((name) => /get$/.test(name))).toEqual(['mget', 'mget']);
+    expect(sent.filter((name) => /get$/.test(name))).toEqual(['mget', 'get', 'get', 'mget']);
   });
 
   it.each<[string, (log: unknown[]) => Layer]>([
     ['replaces resolve and reject', replacing],
     ['follows the promise', following],
-  ])('a tracer that %s and comes before they are sent again sees one command', async (_, tracer) => {
+  ])('a tracer that %s and comes before they are sent again sees each command', async (_, tracer) => {
     const proxy = await startProxy(redisUrl());
     const { client } = await scene(host, {}, {}, proxy.url);
     const reads = [client.get(key('a')), client.get(key('none'))];
@@ -156,7 +156,8 @@ describe.each(HOSTS)('$name: reads next to each other', (host) => {
     await proxy.loseReplies('mget');
     expect(await Promise.all(reads)).toEqual(['1', null]);
     const seen = log.filter(([event, name]) => event !== 'sent' && /get$/.test(String(name)));
-    expect(seen.map(([event, name]) => `${event} ${name}`)).toEqual([
+    expect(seen.map(([event, name]) => `${event} ${name}`).sort()).toEqual([
+      expect.stringMatching(/^(resolved|fulfilled) get$/),
       expect.stringMatching(/^(resolved|fulfilled) mget$/),
     ]);
   });

@@ -1,11 +1,12 @@
 /** Replies that together exceed the server's `client-output-buffer-limit`: what is sent again at once has to shrink. */
 import { setImmediate as immediate } from 'node:timers/promises';
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InFlightBound } from '../../src/util/in-flight-bound.js';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { findServerBinary } from '../../tools/server-binary.js';
 import { createCluster, ioredis6 as ioredis6Cluster, warm } from '../helpers/cluster/clients.js';
-import { ioredis5, ioredis6, ready } from '../helpers/hosts.js';
+import { type Host, ioredis5, ioredis6, ready } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, startServer } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
@@ -17,16 +18,19 @@ const LIMIT = ['--client-output-buffer-limit', 'normal 1mb 1mb 1'];
 const LARGE = 'x'.repeat(300_000);
 const times = <T>(count: number, make: () => T) => Array.from({ length: count }, make);
 
-describe.each([
+describe.each<[string, Host, object, CoalesceOptions?]>([
   ['ioredis 6, RESP2', ioredis6, { protocol: 2 }],
   ['ioredis 6, RESP3', ioredis6, { protocol: 3 }],
+  ['ioredis 6, fused reads', ioredis6, {}, { fuseReads: true }],
   ['ioredis 5', ioredis5, {}],
-] as const)('%s: replies beyond client-output-buffer-limit', (_, host, options) => {
+])('%s: replies beyond client-output-buffer-limit', (_, host, options, coalesced) => {
   it('of commands: each gets its reply, after a few connections', async ({ skip }) => {
     skip(COPIES_NOTHING, 'Valkey does not count large values');
     const { url } = await startServer({ args: LIMIT });
-    const client = await ready(host.createCoalesced(url, options as object));
+    const client = await ready(host.createCoalesced(url, options, coalesced));
     await client.set('large', LARGE);
+    // Reads are fused once a connection's first has been answered.
+    await client.get('small');
     let lost = 0;
     client.on('close', () => void lost++);
     const values = await Promise.all(times(60, () => client.get('large')));
@@ -39,7 +43,7 @@ describe.each([
   it('of pipelines, which are never split, and of commands issued without a connection', async ({ skip }) => {
     skip(COPIES_NOTHING, 'Valkey does not count large values');
     const { url } = await startServer({ args: LIMIT });
-    const client = await ready(host.createCoalesced(url, options as object));
+    const client = await ready(host.createCoalesced(url, options, coalesced));
     await client.set('large', LARGE);
     const pipelines = times(20, () => client.pipeline().get('large').set('small', 's').get('large').exec());
     // Not `once()` of node:events, which rejects when the client emits an error before it.
