@@ -95,7 +95,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
   protected rejected(error: Error): void {
     const { replacedReject, redirected, variant } = this;
     const { client, redirect } = this.context;
-    if (redirected === undefined && client.stream !== undefined) variant.script?.rejected(client.stream, error);
+    if (client.stream !== undefined) variant.script?.rejected(client.stream, error);
     if (redirected === undefined && redirect !== undefined) {
       this.reject = (final) => this.fail(final);
       redirect(this);
@@ -108,7 +108,7 @@ export abstract class HostCommandFacade implements QueueItem, HostCommand, Timed
 
   /** Rejects the caller at its timeout. */
   timedOut(error: Error): void {
-    this.fail(error);
+    this.reject(error);
   }
 
   /** Host: `sendCommand` writes this when it sends a command again. */

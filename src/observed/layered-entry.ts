@@ -83,10 +83,6 @@ export class LayeredEntry extends CallEntry {
     super.fulfil(value);
   }
 
-  override timedOut(error: Error): void {
-    this.reject(error);
-  }
-
   override toWritable(stream: object): string | Buffer {
     this.readHere = false;
     const { name } = this;

@@ -193,10 +193,6 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     }
   }
 
-  override timedOut(error: Error): void {
-    this.reject(error);
-  }
-
   protected settleValue(value: unknown): void {
     if (this.#settled) return;
     this.#settled = true;

@@ -86,6 +86,16 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
     options: { retryDelayOnFailover: 0 },
     meanwhile: (client) => client.nodes()[0]?.disconnect(),
   },
+  'a timeout at once, without redirections': {
+    story: SILENT,
+    options: { maxRedirections: 0, redisOptions: { commandTimeout: 60 } },
+    meanwhile: () => {},
+  },
+  'a timeout after the last redirection': {
+    story: { a: [ask, never] },
+    options: { maxRedirections: 1, redisOptions: { commandTimeout: 60 } },
+    meanwhile: () => {},
+  },
 };
 
 /** The host tries these again at any node. */
@@ -106,6 +116,27 @@ describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
     const coalesced = await run(host.Cluster, story, { coalesced: true, random: true, options, meanwhile });
     expect(coalesced.outcomes).toEqual(plain.outcomes);
     expect(coalesced.asked).toEqual(plain.asked);
+  });
+
+  it('NOSCRIPT after a redirection: both nodes get the script whole, as from a plain Cluster', async () => {
+    const flushed: Say = (times) => (times === 2 ? '-NOSCRIPT No matching script\r\n' : ':1\r\n');
+    const asked = { plain: [] as string[], coalesced: [] as string[] };
+    for (const kind of ['plain', 'coalesced'] as const) {
+      const { client, owner, other } = await connect(
+        host.Cluster,
+        { a: [ask, flushed] },
+        { coalesced: kind !== 'plain' },
+      );
+      client.defineCommand('one', { numberOfKeys: 1, lua: 'return 1' });
+      const { one } = client as unknown as { one(this: Cluster6, key: string): Promise<number> };
+      expect(await one.call(client, 'a')).toBe(1);
+      expect(await one.call(client, 'a')).toBe(1);
+      for (const node of [owner, other]) {
+        asked[kind].push(`${node?.commands.map(([name]) => name).filter((name) => name?.startsWith('eval'))}`);
+      }
+    }
+    expect(asked.plain).toEqual(['eval,evalsha,eval', 'eval,evalsha,eval']);
+    expect(asked.coalesced).toEqual(asked.plain);
   });
 
   it('the rest of commandTimeout applies on the other node', async () => {
@@ -239,10 +270,12 @@ async function run(
 function nodeScript(story: Story, index: 0 | 1, address: (index: number) => string): Script {
   const times = new Map<string, number>();
   return (command) => {
-    const [name = '', key = ''] = command;
+    const name = command[0] ?? '';
+    const isScript = name.startsWith('eval');
+    const key = command[isScript ? 3 : 1] ?? '';
     if (name === 'cluster') return key.toLowerCase() === 'slots' ? slots(address) : bulk('cluster_state:ok\r\n');
     if (name === 'asking') return '+OK\r\n';
-    if (name !== 'get') return handshake(command);
+    if (name !== 'get' && !isScript) return handshake(command);
     if (key === 'warm') return bulk('up');
     times.set(key, (times.get(key) ?? 0) + 1);
     return story[key]?.[index](times.get(key) as number, address(index), address(1 - index));
