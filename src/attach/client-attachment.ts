@@ -79,9 +79,12 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   outgoingFor(_command?: FastCommand, _key?: unknown, mayBeSeen = false): Outgoing | FallbackReason {
-    const { connection } = this;
+    const { connection, client } = this;
     if (connection === undefined) return 'connection';
     const reason = connection.fallbackReason() ?? this.replacedReason(connection.outgoing);
+    // `removeAllListeners()` has removed ours, too.
+    const isMissed = reason === 'connection' && client.stream !== connection.stream && client.status === 'ready';
+    if (isMissed) this.#connected(false);
     return reason === undefined || (mayBeSeen && this.#isObserved(reason)) ? connection.outgoing : reason;
   }
 

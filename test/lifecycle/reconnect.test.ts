@@ -1,5 +1,5 @@
 import type { RedisOptions } from 'ioredis';
-import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectAs, createAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
@@ -56,6 +56,23 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     await until(() => client.status === 'ready', 'a new connection');
     await admin.client('UNPAUSE');
     expect(await Promise.all(replies)).toEqual(Array.from({ length: 50 }, (_, n) => n + 1));
+  });
+
+  it('after removeAllListeners(), the next connection is coalesced once it has answered a command', async () => {
+    const client = coalesce(await connect(host, 'plain', redisUrl()));
+    for (let round = 0; round < 3; round += 1) {
+      client.removeAllListeners();
+      const again = new Promise((resolve) => client.once('ready', resolve));
+      client.stream.destroy();
+      await again;
+      const before = client.coalescer.stats();
+      expect(await client.echo('first')).toBe('first');
+      const texts = Array.from({ length: 20 }, (_, index) => `${round}/${index}`);
+      expect(await Promise.all(texts.map((text) => client.echo(text)))).toEqual(texts);
+      const after = client.coalescer.stats();
+      expect(after.fallbacks.connection - before.fallbacks.connection).toBe(1);
+      expect(after.fastCommands - before.fastCommands).toBe(20);
+    }
   });
 
   it('a reset after any byte of the replies: every value is right, answered commands are not sent again', async () => {
