@@ -8,9 +8,9 @@ import { methodsNamed } from '../commands/fast-commands.js';
 import { callTargetOf } from '../core/call-target.js';
 import type { Coalesced } from '../handle.js';
 import { slotGroupOf } from '../host/cluster.js';
-import { argumentTransformerOf } from '../host/command-class.js';
+import { argumentTransformerOf, findsKeysInAnyCase } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
-import type { AnyFunction, HasOptions } from '../host/types.js';
+import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import { processWide } from '../util/process-wide.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
 import { flatOf } from '../util/values.js';
@@ -95,8 +95,8 @@ export function belowSplitting(client: HasOptions, change: () => void): void {
 /** @param send - calls the method below this one. */
 function split(cluster: HasOptions, name: unknown, args: unknown[], send: (args: unknown[]) => unknown): unknown {
   const { keyPrefix = '' } = cluster.options;
-  // Host: some versions add no prefix to the keys of an upper-case command.
-  const known = typeof name === 'string' && keyPrefix === '' ? name.toLowerCase() : name;
+  const isInAnyCase = typeof name === 'string' && (keyPrefix === '' || prefixesInAnyCase(cluster));
+  const known = isInAnyCase ? name.toLowerCase() : name;
   const join = JOINS.get(known as string);
   if (join === undefined && args.length <= MAX_SPREAD) return send(args);
   const callback = typeof args.at(-1) === 'function' ? args.slice(-1) : [];
@@ -159,8 +159,17 @@ function isObject(key: unknown): boolean {
   return typeof key === 'object' && key !== null && !(key instanceof Buffer);
 }
 
+function classOf(cluster: HasOptions): HostCommandClass | undefined {
+  return callTargetOf(cluster)?.commandClass ?? commandClassOf(cluster);
+}
+
+function prefixesInAnyCase(cluster: HasOptions): boolean {
+  const commandClass = classOf(cluster);
+  return commandClass !== undefined && findsKeysInAnyCase(commandClass);
+}
+
 function hasTransformer(cluster: HasOptions, name: string): boolean {
-  const commandClass = callTargetOf(cluster)?.commandClass ?? commandClassOf(cluster);
+  const commandClass = classOf(cluster);
   return commandClass !== undefined && argumentTransformerOf(commandClass, name) !== undefined;
 }
 

@@ -156,6 +156,21 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     expect(await run(cluster, calls)).toEqual(await run(plain, calls));
   });
 
+  it('call() in upper case with keyPrefix: split if the client adds the prefix', async () => {
+    const { cluster, plain } = await clients({ keyPrefix: 'prefix:' });
+    const calls: Call[] = [
+      ['call', 'MSET', 'a', '1', 'b', '2'],
+      ['call', 'MGET', 'b', 'a', 'none'],
+      ['call', 'DEL', 'a', 'b'],
+    ];
+    const found = await run(cluster, calls);
+    if (host.name !== 'iovalkey') expect(found).toEqual(await run(plain, calls));
+    else
+      expect(found).toEqual(
+        calls.map(() => ({ error: expect.stringContaining('CROSSSLOT'), command: expect.anything() })),
+      );
+  });
+
   it('a missing value: the error of a single server', async () => {
     const { cluster, plain } = await clients();
     const calls = [['a', 1, 'b'], [['a', 1, 'b', 2, 'c']]].map((args): Call => ['mset', ...args]);
