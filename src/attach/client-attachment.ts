@@ -79,12 +79,10 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   outgoingFor(_command?: FastCommand, _key?: unknown, mayBeSeen = false): Outgoing | FallbackReason {
-    const { connection, client } = this;
+    const { connection } = this;
+    if (!connection?.open) this.#listenAgain();
     if (connection === undefined) return 'connection';
     const reason = connection.fallbackReason() ?? this.replacedReason(connection.outgoing);
-    // `removeAllListeners()` has removed ours, too.
-    const isMissed = reason === 'connection' && client.stream !== connection.stream && client.status === 'ready';
-    if (isMissed) this.#connected(false);
     return reason === undefined || (mayBeSeen && this.#isObserved(reason)) ? connection.outgoing : reason;
   }
 
@@ -110,6 +108,14 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   }
 
   readonly #onConnect = (): void => this.#connected(true);
+
+  /** `removeAllListeners()` of users has removed ours, too: streams have been missed since. */
+  #listenAgain(): void {
+    const { client } = this;
+    if (client.status !== 'ready' || client.listeners('connect').includes(this.#onConnect)) return;
+    baseMethod(client, 'on').call(client, 'connect', this.#onConnect);
+    this.#connected(false);
+  }
 
   /**
    * Host: when `connect` is emitted, the stream has its `data` listener and has received nothing. A stream that has a

@@ -6,6 +6,7 @@ import { type CallEntry, Entry } from '../core/entry.js';
 import type { Group, Outgoing } from '../core/outgoing.js';
 import { CODES, coded, warnOnce } from '../errors.js';
 import { slotGroupOf } from '../host/cluster.js';
+import { isLayered } from '../host/state.js';
 import type { HostCommand } from '../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../resp/error-meaning.js';
 import { SETTLED } from '../util/deadlines.js';
@@ -249,12 +250,13 @@ export class FusedEntry extends InternalEntry {
 
   /**
    * Host: called when the command is sent again, on another connection. The size of its reply may have ended the last
-   * one (`client-output-buffer-limit`), so all but the last member are sent by themselves, before it. A Cluster's goes
-   * to another client.
+   * one (`client-output-buffer-limit`), so all but the last member are sent by themselves, before it. Not through
+   * layers, which may have delayed it already. A Cluster's goes to another client.
    */
   override toWritable(stream: object): string | Buffer {
     const { members } = this;
-    if (stream === this.context.client.stream) {
+    const { client } = this.context;
+    if (stream === client.stream && !isLayered(client)) {
       this.members = members.slice(-1);
       this.#sendEach(members.slice(0, -1));
     }

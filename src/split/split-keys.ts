@@ -108,7 +108,8 @@ function split(cluster: HasOptions, name: unknown, args: unknown[], send: (args:
   if (join === undefined || isTransformed) return sendAll(flat);
   let parts: readonly SlotPart[];
   try {
-    parts = known === 'mset' ? partsOf(pairsOf(flat), 2, keyPrefix) : partsOf(flat, 1, keyPrefix);
+    // Host: only the lower-case name has the transformer that accepts an object.
+    parts = partsOf(name === 'mset' ? pairsOf(flat) : flat, known === 'mset' ? 2 : 1, keyPrefix);
   } catch (error) {
     return rejectedWith(error, callback[0]);
   }

@@ -164,6 +164,8 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
       ['call', 'DEL', 'a', 'b'],
     ];
     const found = await run(cluster, calls);
+    const ofObject: Call[] = [['call', 'MSET', { a: '1', b: '2' }]];
+    expect(await run(cluster, ofObject)).toEqual(await run(plain, ofObject));
     if (host.name !== 'iovalkey') expect(found).toEqual(await run(plain, calls));
     else
       expect(found).toEqual(
