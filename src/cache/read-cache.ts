@@ -11,7 +11,7 @@ import { InternalEntry, sendInternal } from '../reads/internal-entry.js';
 import { keyName, readArguments } from '../reads/names.js';
 import { MEANING_LENGTH, meaningOfError } from '../resp/error-meaning.js';
 import { nextTick, now, setImmediate } from '../util/clock.js';
-import { SETTLED } from '../util/deadlines.js';
+import { NO_DEADLINE, SETTLED } from '../util/deadlines.js';
 import { InvalidationReader } from './invalidations.js';
 import { IssuedCommands } from './issued-commands.js';
 import type { KeyPattern } from './prefetch/key-patterns.js';
@@ -19,8 +19,8 @@ import { PredictedEntry, type PredictionOrigin, type Predictor } from './prefetc
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
 import { CompanionCommands, Liveness, MAX_SILENCE_MS, Tracking, warnUncached } from './tracking.js';
 
-/** Milliseconds for which a predicted answer may be used. */
-const PREDICTION_TTL_MS = 1_000;
+/** Milliseconds for which a predicted answer may be used, and a read in flight be followed. */
+const FOLLOWED_MS = 1_000;
 
 /**
  * One connection's cache of read answers. A cached read needs no command until Redis announces a change of its key. The
@@ -33,8 +33,9 @@ const PREDICTION_TTL_MS = 1_000;
  *   command if one has lost its answer, and before one that may block.
  * 4. Deciding runs no user code. Delivering runs reply transformers, which may do anything, so answers are delivered at
  *   the end of the turn, or before the replies of the next chunk, when no other step is half done.
- * 5. `sends` decides whether the answer to a sent read will be kept. If so, the store has it as pending, and identical
- *   reads of the batch share it. CLIENT CACHING YES precedes it, PTTL follows it (`CompanionCommands`).
+ * 5. `sends` decides whether the answer to a sent read will be kept. If so, the store has it as pending, identical
+ *   reads of the batch share it, and those of later turns follow it. CLIENT CACHING YES precedes it, and PTTL comes
+ *   behind it (`CompanionCommands`).
  * 6. Each command sent drops the keys that it changes, pending reads included. While it is in flight, answers of keys
  *   it shows are not used (`heldUntil`); if its keys are unknown, no answer is used (`IssuedCommands`).
  * 7. The reply fills the pending read, in wire order (`answered`). It is not used before the reply to PTTL.
@@ -131,21 +132,26 @@ export class ReadCache implements Incoming {
   }
 
   /**
-   * Whether a read may share the reply to a predicted one in flight, because no command since then affects it. Even so
-   * it waits for the end of the turn: that reply may have arrived already, and an invalidation after it.
+   * Whether a read may share the reply to an identical one in flight, because no command since then affects it. Even so
+   * it waits for the end of the turn: that reply may have arrived already, and an invalidation after it. If a hot key's
+   * reads were all sent until one is answered, there would always be one in flight, and no answer could be used.
    */
-  #mayFollow({ pending, prediction, key, position }: CachedRead): boolean {
-    const { transaction } = this.outgoing;
-    if (!pending || prediction === undefined || !key.kept || key.heldUntil > position) return false;
+  #mayFollow({ pending, leader, key, position }: CachedRead): boolean {
+    const { transaction, batch } = this.outgoing;
+    if (!pending || leader === undefined || !key.kept || key.heldUntil > position) return false;
+    // Within its batch, `SharedReads` shares it.
+    if (leader instanceof CallEntry && position >= this.#nextPosition() - batch.commands) return false;
     return this.tracking.on && this.#issued.settled && !transaction.watching;
   }
 
   #follow(read: CachedRead, entry: CallEntry): void {
-    const leader = read.prediction as PredictedEntry;
+    const leader = read.leader as Entry;
     leader.followers ??= [];
     leader.followers.push(entry);
     read.key.hold(read.position);
-    this.outgoing.deadlineOf(entry, this.#calls.get(entry))?.add(entry);
+    const deadline = this.outgoing.deadlineOf(entry, this.#calls.get(entry));
+    if (deadline === undefined) entry.deadline = NO_DEADLINE;
+    else deadline.add(entry);
     this.outgoing.stats.cache.hits += 1;
     this.#use(read);
   }
@@ -199,7 +205,8 @@ export class ReadCache implements Incoming {
 
   #isYoung({ pending, readAt, key, prediction }: CachedRead, time: number): boolean {
     if (prediction !== undefined && time >= prediction.until) return false;
-    return pending || (time - readAt < this.options.ttl && time < (key.expiresAt as number));
+    const age = time - readAt;
+    return age < this.options.ttl && (pending ? age < FOLLOWED_MS : time < (key.expiresAt as number));
   }
 
   readonly #endTurn = (): void => {
@@ -368,7 +375,7 @@ export class ReadCache implements Incoming {
     const read = key?.find(variant, text);
     if (read?.pending || (read && !read.prediction?.isUsed && (!read.key.expiresAt || this.#isYoung(read, time))))
       return false;
-    const until = time + Math.min(PREDICTION_TTL_MS, this.options.ttl);
+    const until = time + Math.min(FOLLOWED_MS, this.options.ttl);
     const entry = new PredictedEntry(origin, name, outgoing.context, until, this.#refusedPrediction);
     if (!this.#keeps(entry, name, key, entry)) return false;
     (entry.slot as CachedRead).position = this.#nextPosition();
@@ -384,8 +391,11 @@ export class ReadCache implements Incoming {
   };
 
   /** Called right after a read whose answer will be kept, in the same synchronous step. */
-  sentKept({ slot: read }: Entry): void {
-    this.#companions.timeToLive(read as CachedRead);
+  sentKept(entry: Entry): void {
+    const read = entry.slot as CachedRead;
+    read.leader = entry;
+    read.readAt = now();
+    this.#companions.timeToLive(read);
   }
 
   /** Called before the commands of a pipeline or transaction are queued; all count as issued with the last one. */

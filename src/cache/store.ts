@@ -1,4 +1,5 @@
 import { type CommandVariant, isOfMissingKey } from '../commands/fast-commands.js';
+import type { Entry } from '../core/entry.js';
 import { copyOfText } from '../reads/names.js';
 import { deepCopy, hashOf, memoryOf, sizeOf } from '../util/values.js';
 import type { PredictedEntry } from './prefetch/prediction.js';
@@ -22,8 +23,10 @@ export class CachedRead {
   /** The answer, with `KeptBytes` in place of Buffers. */
   value: unknown = undefined;
   bytes = 0;
-  /** When the bytes of its answer arrived, in whole milliseconds of `now()`. */
+  /** When the bytes of its answer arrived, in whole milliseconds of `now()`; of a pending read, when it was sent. */
   readAt = 0;
+  /** The last entry that was sent for it. While it is pending, identical reads may follow that. */
+  leader: Entry | undefined;
   /** The position of a pending read, see `IssuedCommands`. */
   position = -1;
   /** Whether the value was decoded here, or by the host (`raw`). */
@@ -307,6 +310,7 @@ export class CacheStore extends Quota {
     const bytes = READ_OVERHEAD + memoryOf(read.text) + sizeOf(value);
     const keyBytes = key.bytes === 0 ? KEY_OVERHEAD + memoryOf(key.name) : 0;
     const { quota } = key;
+    read.leader = undefined;
     if (read.pending) {
       read.pending = false;
       quota.entries += 1;

@@ -93,6 +93,14 @@ export abstract class Entry extends HostCommandFacade {
     for (const follower of takeFollowers(this)) follower.fail(errorFor(follower, error));
   }
 
+  /** Followers with deadlines of their own still await the reply. */
+  override timedOut(error: Error): void {
+    const { followers } = this;
+    this.followers = followers?.filter(({ deadline }) => deadline === undefined);
+    super.timedOut(error);
+    this.followers = followers?.filter(({ deadline }) => deadline !== undefined);
+  }
+
   /** Rejects this caller only: its value could not be made, but each follower has its own value. */
   failAlone(error: unknown): void {
     this.settleError(error);

@@ -6,6 +6,8 @@ const OPEN_MS = 1;
 const LATE_MS = 2;
 /** The deadline of a settled entry, whose reply may still be to come. */
 export const SETTLED: Timed['deadline'] = { settled: () => {} };
+/** The deadline of an entry that has none, and does not share the one of the entry that it follows. */
+export const NO_DEADLINE: Timed['deadline'] = { settled: () => {} };
 
 /** An entry that can time out. When it settles, it notifies its deadline, which it replaces by `SETTLED`. */
 export interface Timed {
