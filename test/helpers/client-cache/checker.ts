@@ -19,6 +19,7 @@ import {
  *
  * - what any read or write of the same client on that key has returned before the read was issued (never back in time),
  * - plus one for each of the client's own increments issued before it, answered or not (own writes are seen),
+ * - what any read returns that the same client has issued before it on that key, even if that is answered later,
  * - and what others' writes have returned longer ago than the bound (not older than stated).
  *
  * Host: commands that are sent again after a lost connection may change places with later ones. If the new connection
@@ -106,6 +107,8 @@ interface Floor {
   issued: number;
   /** For each own increment on its way, how many connections were lost before it was issued. */
   readonly inFlight: Map<Promise<unknown>, number>;
+  /** What the last reads have returned, in the order of their issue. */
+  readonly reads: { readonly order: number; readonly value: number }[];
 }
 
 /** A command that another client has taken from a client's user. */
@@ -120,6 +123,8 @@ interface Refusal {
 type Ack = { readonly at: number; readonly value: number };
 
 const MAX_VIOLATIONS = 20;
+/** Reads of a key that are compared with those issued before and behind them. */
+const MAX_COMPARED = 1_000;
 /** Milliseconds without a byte after which no answer is given, and some more. */
 const LONGEST_SILENCE = 2_500;
 /** Milliseconds after which a run without an answer from memory ends. */
@@ -161,6 +166,7 @@ export class Checker {
   readonly #refusals = new Map<Client, Refusal>();
   /** Commands that a client has issued here. */
   readonly #issued = new Map<Client, number>();
+  #readsIssued = 0;
   #done = false;
   /** What must not lose its connection: how many clients are at it, and how many wait to lose theirs. */
   #unbroken = 0;
@@ -260,7 +266,7 @@ export class Checker {
   expectAtLeast(value: number): void {
     for (const subject of this.options.subjects) {
       for (const key of [...this.counters, ...this.hashes]) {
-        Object.assign(this.#floor(subject, key), { seen: value, returned: value });
+        Object.assign(this.#floor(subject, key), { seen: value, returned: value, reads: [] });
       }
     }
   }
@@ -514,6 +520,7 @@ export class Checker {
     const writesInOrder = [...floor.inFlight.values()].every((losses) => losses === lossesBefore);
     const writes = [...floor.inFlight.keys()];
     const issuedAt = performance.now();
+    const order = this.#readsIssued++;
     const commands = client.coalescer.stats().commands;
     const refusal = this.#refusals.get(client);
     this.#issues(client);
@@ -556,6 +563,7 @@ export class Checker {
     if (this.removable.has(key) && inOrder && writesInOrder) {
       for (const write of writes) void this.#compareWith(write, client, lossesBefore, value, `${read.name} ${key}`);
     }
+    if (inOrder) this.#compareInOrder(floor, order, value, `${read.name} ${key}`);
     floor.returned = Math.max(floor.returned, value);
     floor.seen = Math.max(floor.seen, inOrder ? value + this.#unseen(floor, issuedBefore) : value);
     const late = this.#lateness(key, value, issuedAt);
@@ -564,6 +572,17 @@ export class Checker {
     if (late > Math.max(this.options.bound, Math.min(this.#slowestReply, LONGEST_SILENCE))) {
       this.#violation(`${read.name} ${key}: ${value} from ${source} was out of date for ${late.toFixed(0)} ms`);
     }
+  }
+
+  #compareInOrder({ reads }: Floor, order: number, value: number, read: string): void {
+    let at = reads.length;
+    while (at > 0 && (reads[at - 1]?.order ?? 0) > order) at -= 1;
+    const before = reads[at - 1]?.value ?? 0;
+    const after = reads[at]?.value ?? Number.POSITIVE_INFINITY;
+    if (value < before) this.#violation(`${read}: ${value}, older than ${before}, which was read before it`);
+    if (value > after) this.#violation(`${read}: ${value}, newer than ${after}, which was read behind it`);
+    reads.splice(at, 0, { order, value });
+    if (reads.length > MAX_COMPARED) reads.shift();
   }
 
   async #compareWith(write: Promise<unknown>, client: Client, losses: number, value: number, read: string) {
@@ -646,7 +665,7 @@ export class Checker {
     }
     let floor = floors.get(key);
     if (floor === undefined) {
-      floor = { seen: 0, returned: 0, pending: 0, issued: 0, inFlight: new Map() };
+      floor = { seen: 0, returned: 0, pending: 0, issued: 0, inFlight: new Map(), reads: [] };
       floors.set(key, floor);
     }
     return floor;
