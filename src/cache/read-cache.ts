@@ -136,11 +136,13 @@ export class ReadCache implements Incoming {
    * it waits for the end of the turn: that reply may have arrived already, and an invalidation after it. If a hot key's
    * reads were all sent until one is answered, there would always be one in flight, and no answer could be used.
    */
-  #mayFollow({ pending, leader, key, position }: CachedRead): boolean {
+  #mayFollow({ pending, leader, raw, key, position }: CachedRead): boolean {
     const { transaction, batch } = this.outgoing;
     if (!pending || leader === undefined || !key.kept || key.heldUntil > position) return false;
     // Within its batch, `SharedReads` shares it.
-    if (leader instanceof CallEntry && position >= this.#nextPosition() - batch.commands) return false;
+    const unsent = leader instanceof CallEntry ? batch.commands : 0;
+    // Not while the host settles it, nor after the host has flushed its queue: it would never settle the read.
+    if (raw !== undefined || position >= this.#nextPosition() - unsent) return false;
     return this.tracking.on && this.#issued.settled && !transaction.watching;
   }
 
@@ -206,7 +208,9 @@ export class ReadCache implements Incoming {
   #isYoung({ pending, readAt, key, prediction }: CachedRead, time: number): boolean {
     if (prediction !== undefined && time >= prediction.until) return false;
     const age = time - readAt;
-    return age < this.options.ttl && (pending ? age < FOLLOWED_MS : time < (key.expiresAt as number));
+    // Unknown while the first read of the key is pending.
+    const isExpired = key.expiresAt !== undefined && time >= key.expiresAt;
+    return age < this.options.ttl && !isExpired && (!pending || age < FOLLOWED_MS);
   }
 
   readonly #endTurn = (): void => {

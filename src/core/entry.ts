@@ -95,10 +95,13 @@ export abstract class Entry extends HostCommandFacade {
 
   /** Followers with deadlines of their own still await the reply. */
   override timedOut(error: Error): void {
-    const { followers } = this;
-    this.followers = followers?.filter(({ deadline }) => deadline === undefined);
-    super.timedOut(error);
-    this.followers = followers?.filter(({ deadline }) => deadline !== undefined);
+    const own = this.followers?.filter(({ deadline }) => deadline !== undefined);
+    this.followers = this.followers?.filter(({ deadline }) => deadline === undefined);
+    try {
+      super.timedOut(error);
+    } finally {
+      this.followers = own;
+    }
   }
 
   /** Rejects this caller only: its value could not be made, but each follower has its own value. */

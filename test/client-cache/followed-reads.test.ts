@@ -1,7 +1,8 @@
 /** Reads of a key whose identical read is in flight since an earlier turn: they share its reply, and are not sent. */
 import { setImmediate as turn } from 'node:timers/promises';
+import { Command } from 'ioredis';
 import type { CacheOptions, CallOptions } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Client, type CoalescedClient, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
 import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
@@ -192,6 +193,53 @@ describe.each<[string, boolean | CacheOptions]>([
     client.disconnect();
     const closed = expect.objectContaining({ error: expect.stringContaining('Connection is closed.') });
     expect(await outcomes(reads)).toEqual([closed, closed]);
+  });
+
+  it('a read whose key has expired since is sent', async () => {
+    const { client, proxy, sent } = await scene(cache);
+    proxy.resume();
+    await client.set(KEY, 'short', 'PX', 250);
+    const issued = performance.now();
+    // Its answer, once it is kept, knows the time of the key.
+    await until(async () => (await client.get(KEY)) === 'short' && sent().at(-1) === 'get', 'an answer to be kept');
+    await client.get(KEY);
+    proxy.stall();
+    const [first] = await inTurns(() => client.strlen(KEY));
+    await until(() => performance.now() > issued + 300, 'the key to expire');
+    const before = sent().length;
+    const [second] = await inTurns(() => client.strlen(KEY));
+    expect(sent().slice(before)).toEqual(['strlen']);
+    proxy.resume();
+    expect(await second).toBe(0);
+    expect([0, 5]).toContain(await first);
+  });
+
+  it('a read that is decided while the host settles the one in flight is sent', async () => {
+    const { client, proxy, sent } = await scene(cache, { replyMapping: 'resp3' });
+    const zset = `${prefix}zset`;
+    await other.del(zset);
+    await other.zadd(zset, 1.5, 'm');
+    // The host decodes a double. Its transformer sends a command before which all waiting reads are decided.
+    let following: Promise<unknown> | undefined;
+    const [read] = await inTurns(() => client.zscore(zset, 'm'));
+    const transformed = new Promise<void>((resolve) => {
+      Command.setReplyTransformer('zscore', (score: unknown) => {
+        Command.setReplyTransformer('zscore', (value: unknown) => value);
+        client.set(zset, 'x').catch(() => {});
+        resolve();
+        return score;
+      });
+    });
+    const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
+    onTestFinished(() => void Reflect.deleteProperty(reply, 'zscore'));
+    client.stream.prependListener('data', () => {
+      following ??= client.zscore(zset, 'm');
+    });
+    proxy.resume();
+    await transformed;
+    expect(await read).toBe(1.5);
+    expect(await following).toBe(1.5);
+    expect(sent().slice(0, 2)).toEqual(['zscore', 'zscore']);
   });
 
   it('one in flight for a second is not followed', async () => {
