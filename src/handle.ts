@@ -8,8 +8,8 @@ import type { CoalescerStats } from './stats.js';
  */
 export interface Coalescer<Client = unknown> {
   /**
-   * Whether the client is coalesced. False after `detach()`: `options` and `stats()` then keep their last values, and
-   * `flush()` and `detach()` do nothing. Also false with `coalesce: false`, and for a test double of a client:
+   * Whether the client is coalesced. False after `detach()`: `options` and the counters then keep their last values,
+   * and `flush()` and `detach()` do nothing. Also false with `coalesce: false`, and for a test double of a client:
    * `stats()` is then all zeros.
    */
   readonly enabled: boolean;

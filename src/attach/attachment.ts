@@ -109,8 +109,9 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     const entries = sum(({ connection }) => cacheOf(connection)?.store.entries);
     const bytes = sum(({ connection }) => cacheOf(connection)?.store.bytes);
     const isCorked = this.clients.some(corkOf) && !this.members.some(({ connection }) => connection);
+    const attachedAs = isCorked ? 'cork' : 'fast';
     return this.counters.snapshot(
-      isCorked ? 'cork' : 'fast',
+      this.enabled ? attachedAs : 'plain',
       sum(({ client }) => client.commandQueue.length),
       sum(({ connection }) => connection?.outgoing.gate.waiting),
       this.options.cache ? { entries, bytes } : undefined,

@@ -271,7 +271,9 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     const cluster = await warm(host.createCoalesced(nodes));
     const keys = keysOverAllSlots(60);
     const before = keys.map((key) => cluster.set(key, `of ${key}`));
+    expect(cluster.coalescer.stats().mode).toBe('fast');
     cluster.coalescer.detach();
+    expect(cluster.coalescer.stats().mode).toBe('plain');
     const after = keys.map((key) => cluster.get(key));
     expect(await Promise.all(before)).toEqual(keys.map(() => 'OK'));
     expect(await Promise.all(after)).toEqual(keys.map((key) => `of ${key}`));

@@ -78,6 +78,8 @@ describe('the metrics', () => {
     expect(await modes()).toEqual([0, 0, 1]);
     coalesce(worker, { fastPath: true });
     expect(await modes()).toEqual([1, 0, 0]);
+    worker.coalescer.detach();
+    expect(await modes()).toEqual([0, 0, 1]);
   });
 
   it('are the hits and the size of the cache', async () => {
