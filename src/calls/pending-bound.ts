@@ -49,7 +49,9 @@ export class PendingBound implements Admission {
     if (pending + commands <= this.maxPending) return undefined;
     if (this.#multi !== undefined || this.connection()?.transaction.begun) return undefined;
     this.counters.refusedCalls += 1;
-    return coded(Error, CODES.PENDING, `${pending} commands of this client await their reply (maxPending)`);
+    const call = `a call of ${commands} ${commands === 1 ? 'command' : 'commands'}`;
+    const why = `${call}, with ${pending} awaiting their reply, exceeds maxPending: ${this.maxPending}`;
+    return coded(Error, CODES.PENDING, why);
   }
 
   /**

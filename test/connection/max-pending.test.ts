@@ -34,12 +34,18 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     const calls = gets(client, 25);
     await expect(calls[10]).rejects.toMatchObject({
       ...REFUSED,
-      message: 'ioredis-coalesce: 10 commands of this client await their reply (maxPending)',
+      message: 'ioredis-coalesce: a call of 1 command, with 10 awaiting their reply, exceeds maxPending: 10',
     });
     expect(client.commandQueue.length).toBe(10);
     expect(await refused(calls)).toEqual({ answered: 10, refused: 15 });
     expect(await refused(gets(client, 10))).toEqual({ answered: 10, refused: 0 });
     expect(client.coalescer.stats().refusedCalls).toBe(15);
+    const pipeline = client.pipeline(Array.from({ length: 20 }, () => ['get', 'a']));
+    const tooLong = 'ioredis-coalesce: a call of 20 commands, with 0 awaiting their reply, exceeds maxPending: 10';
+    await expect(pipeline.exec()).rejects.toMatchObject({ ...REFUSED, message: tooLong });
+    const transaction = client.multi(Array.from({ length: 9 }, () => ['get', 'a']));
+    const tooLongToo = expect.stringContaining('a call of 11 commands, with 0 ');
+    await expect(transaction.exec()).rejects.toMatchObject({ ...REFUSED, message: tooLongToo });
   });
 
   it.each([
