@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage, executionAsyncResource } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
+import { NEVER_REFUSED } from '../calls/pending-bound.js';
 import { setTimeout } from '../util/clock.js';
 import { Commands } from './commands.js';
 import { counted, linesOf } from './findings.js';
@@ -28,6 +29,8 @@ const MAX_PLACES = 1_000;
 export class Advisor {
   #commands = 0;
   #sequential = 0;
+  /** Commands without a frame of user code, except those that clients send themselves. */
+  unseen = 0;
   readonly #places = new Map<string, Place>();
   readonly #pairs: Pair[] = [];
 
@@ -66,6 +69,10 @@ export class Advisor {
 
   /** @param isVerbose - whether to include waits that must stay. */
   report(isVerbose: boolean): string {
+    if (this.#commands === 0 && this.unseen > 0) {
+      const all = `${counted(this.unseen)} ${this.unseen === 1 ? 'command' : 'commands'}`;
+      return `saw none of ${all} in user code; if it is bundled, do that with --sourcemap, and run node --enable-source-maps`;
+    }
     const commands = `${counted(this.#commands)} commands${hasPaused ? ', a sample,' : ''}`;
     return linesOf(this.#sorted, commands, isVerbose).join('\n  ');
   }
@@ -191,12 +198,14 @@ interface Call {
  * Sends one command, pipeline or transaction as the next round trip of the current async context, and returns its
  * promise. Commands sent within are part of it. Ignores the client's own calls, which have no frame of user code.
  */
-export function track({ name, commands, client, given, send, isSent = () => true }: Call): unknown {
+export function track(call: Call): unknown {
+  const { name, commands, client, given, send, isSent = () => true } = call;
   if (isContextShared()) return send(given);
   const { advisor = processAdvisor, trip: last } = context.getStore() ?? {};
   const before = last?.isForgotten ? undefined : last;
-  const site = advisor === undefined || before?.state === 'sending' ? undefined : siteOf(name);
-  if (advisor === undefined || site === undefined) return send(given);
+  if (advisor === undefined || before?.state === 'sending') return send(given);
+  const site = siteOf(name);
+  if (site === undefined) return sendUnseen(advisor, call);
   // After `await f()`, the context has the first command of `f`; after an await of several commands, the last one
   // issued, although another reply may have arrived last.
   const previous = [before, before?.flow.last, before?.group.answered].find((one) => one?.state === 'answered');
@@ -235,6 +244,26 @@ export function track({ name, commands, client, given, send, isSent = () => true
       throw error;
     },
   );
+}
+
+let isSendingUnseen = false;
+/** The arguments of those counted: the host sends commands again when it has connected. */
+const unseen = new WeakSet<object>();
+
+/** Sends a command without a frame of user code, and counts it once. Commands sent within are part of it. */
+function sendUnseen(advisor: Advisor, { name, commands: [first], given, send }: Call): unknown {
+  if (isSendingUnseen || NEVER_REFUSED.has(name)) return send(given);
+  isSendingUnseen = true;
+  try {
+    const result = send(given);
+    const args = first?.args;
+    if (!Array.isArray(args) || !(result instanceof Promise) || unseen.has(args)) return result;
+    unseen.add(args);
+    advisor.unseen += 1;
+    return result;
+  } finally {
+    isSendingUnseen = false;
+  }
 }
 
 type AnyCallback = (error: unknown, reply?: unknown) => unknown;

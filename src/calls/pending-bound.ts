@@ -11,7 +11,7 @@ import type { Stats } from '../stats.js';
  * Commands about the connection itself: the host sends them when it connects, and a client must be able to quit. If
  * MULTI were refused, the commands after it would be executed without a transaction.
  */
-const NEVER_REFUSED = new Set(
+export const NEVER_REFUSED: ReadonlySet<string> = new Set(
   (
     'auth hello select client info cluster readonly readwrite asking monitor himport quit reset multi ' +
     'subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe'

@@ -4,10 +4,14 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import type { RoundTrips } from 'ioredis-coalesce/coalesce';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const FOLDER = fileURLToPath(new URL('programs/', import.meta.url));
@@ -15,18 +19,44 @@ const PLACE = String.raw`(?:service|nest)\.ts:\d+`;
 const MS = String.raw`\d+\.\d`;
 
 /** What a program prints on standard error, and on standard output. */
-async function outputs(environment: string, args: string[] = [], name = 'service.ts'): Promise<string[]> {
-  const program = spawn(
-    process.execPath,
-    ['--import', import.meta.resolve('tsx'), name, redisUrl(), uniquePrefix('advised'), ...args],
-    {
-      cwd: FOLDER,
-      env: { ...process.env, IOREDIS_COALESCE: environment },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    },
-  );
+const outputs = (environment: string, args: string[] = [], name = 'service.ts') =>
+  outputsOf(environment, ['--import', import.meta.resolve('tsx'), name, redisUrl(), uniquePrefix('advised'), ...args]);
+
+async function outputsOf(environment: string, args: string[], cwd = FOLDER): Promise<string[]> {
+  const program = spawn(process.execPath, args, {
+    cwd,
+    env: { ...process.env, IOREDIS_COALESCE: environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const [stderr, stdout] = await Promise.all([text(program.stderr), text(program.stdout), once(program, 'exit')]);
   return [stderr, stdout];
+}
+
+const IN_ORDER = `
+  import { Redis } from 'ioredis';
+  import { coalesce } from 'ioredis-coalesce/coalesce';
+  const redis = coalesce(new Redis(process.argv[2], { connectionName: 'bundled' }));
+  async function inOrder() {
+    for (const text of process.argv.slice(3)) await redis.echo(text);
+    await redis.pipeline().echo('a').exec();
+  }
+  inOrder().then(() => redis.quit());`;
+
+/** The advisor's lines about a program that is one file, with this package and ioredis in it. */
+async function adviceOnBundle(nodeOptions: string[], echoes: string[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'advised-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await build({
+    stdin: { contents: IN_ORDER, resolveDir: FOLDER, sourcefile: 'in-order.ts' },
+    outfile: join(folder, 'app.cjs'),
+    bundle: true,
+    platform: 'node',
+    sourcemap: nodeOptions.length > 0,
+    logLevel: 'error',
+  });
+  await writeFile(join(folder, 'package.json'), '{}');
+  const [stderr = ''] = await outputsOf('advise', [...nodeOptions, 'app.cjs', redisUrl(), ...echoes], folder);
+  return stderr.split('\n').slice(1).join('\n');
 }
 
 const printed = async (...args: Parameters<typeof outputs>) => (await outputs(...args))[0] as string;
@@ -78,6 +108,17 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
     expect(Number(seen?.replace(',', ''))).toBeLessThan(15_000);
     // What it has put on a corked client goes with detach().
     expect(JSON.parse(stdout)).toEqual([['sendCommand', 'pipeline', 'multi'], [], 'PONG']);
+  });
+
+  it('advise: in a bundle whose call sites it cannot see, it says so, with the cure', async () => {
+    expect(await adviceOnBundle([], ['a', 'b', 'c'])).toBe(
+      'ioredis-coalesce: saw none of 4 commands in user code; if it is bundled, do that with --sourcemap, and run ' +
+        'node --enable-source-maps\n',
+    );
+    expect(await adviceOnBundle([], [])).toContain('none of 1 command in');
+    const seen = await adviceOnBundle(['--enable-source-maps'], ['a', 'b', 'c']);
+    expect(seen).toContain('(4 commands seen)');
+    expect(seen).toMatch(/in-order\.ts:\d+ inOrder/);
   });
 
   it('advise: on SIGUSR2, too', async () => {
