@@ -52,11 +52,14 @@ export function startupNodesOf<T>(cluster: HostCluster): T[] {
   return Array.isArray(startupNodes) ? [...(startupNodes as T[])] : [];
 }
 
-/** Whether a client, or the nodes of a Cluster, request RESP3. Host: nodes do by default in ioredis 6. */
+/**
+ * Whether a client, or the nodes of a Cluster, request RESP3. Host: they do by default in ioredis 6; others take an
+ * option `protocol`, and ignore it.
+ */
 export function speaksResp3(client: HostClient | HostCluster): boolean {
-  if (!isHostCluster(client)) return client.options.protocol === 3;
   if (!('setReplyContext' in (commandClassOf(client)?.prototype ?? {}))) return false;
-  return (client.options.redisOptions?.protocol ?? 3) === 3;
+  const options: HostOptions | undefined = isHostCluster(client) ? client.options.redisOptions : client.options;
+  return (options?.protocol ?? 3) === 3;
 }
 
 /** The nodes of each slot, as text that changes when they do. */
