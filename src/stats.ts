@@ -65,7 +65,7 @@ const NO_FALLBACKS = {
 /** A copy of a client's counters since `coalesce()`, as plain data. */
 export interface CoalescerStats {
   /**
-   * - `fast`: commands take the fast path;
+   * - `fast`: commands take the fast path, or fall back (`fallbacks`);
    * - `cork`: one write per turn, through public APIs only. `commands` counts writes (a pipeline is one), `inFlight` is
    *   0;
    * - `plain`: the client is not coalesced.
