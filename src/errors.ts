@@ -57,7 +57,7 @@ export function describeType(value: unknown): string {
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (typeof value === 'function') return 'a function';
-  if (Array.isArray(value)) return 'an array';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';
   if (typeof value === 'object') return `an object (${value.constructor?.name || 'no constructor'})`;
   const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
   return `${text.length > 60 ? `${text.slice(0, 60)}…` : text} (${typeof value})`;

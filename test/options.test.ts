@@ -135,6 +135,13 @@ describe('options', () => {
     expect(error.code).toBe(CODES.OPTION);
   });
 
+  it('says that an array of prefixes is empty', () => {
+    const error = thrownBy(() => resolveOptions({ cache: { prefixes: [] } }));
+    expect(error.message).toBe(
+      'ioredis-coalesce: options.cache.prefixes must be an array of one or more strings that are not empty, got an empty array',
+    );
+  });
+
   it('names the unit of a number whose name does not', () => {
     const error = thrownBy(() => resolveOptions({ cache: { ttl: '60s' } } as unknown as CoalesceOptions));
     expect(error.message).toBe(
@@ -194,7 +201,7 @@ describe('coalesce()', () => {
     [{ sendCommand() {}, status: 'ready', options: {} }, 'an object (Object) without on()'],
     [{ sendCommand() {}, on() {}, status: 'ready', options: null }, 'an object (Object) without options'],
     [{ sendCommand() {}, on() {}, options: {} }, 'an object (Object) without status'],
-    [[], 'an array without sendCommand()'],
+    [[], 'an empty array without sendCommand()'],
   ])('refuses %s', (client, got) => {
     const error = thrownBy(() => coalesce(client as object));
     expect(error.constructor).toBe(TypeError);

@@ -137,5 +137,13 @@ function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedO
 
 function notAClient(value: unknown, lacking = ''): TypeError {
   const expected = 'coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster()';
-  return coded(TypeError, CODES.CLIENT, `${expected}, got ${describeType(value)}${lacking}`);
+  const got = looksLikeNodeRedis(value)
+    ? 'an object that looks like a client of node-redis (redis), which is not supported'
+    : `${describeType(value)}${lacking}`;
+  return coded(TypeError, CODES.CLIENT, `${expected}, got ${got}`);
+}
+
+function looksLikeNodeRedis(value: unknown): boolean {
+  const { isOpen, sendCommand, hGetAll } = Object(value) as Record<string, unknown>;
+  return typeof isOpen === 'boolean' && [sendCommand, hGetAll].every((method) => typeof method === 'function');
 }

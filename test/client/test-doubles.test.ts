@@ -1,7 +1,7 @@
 import { Redis as IORedis } from 'ioredis';
 import { CODES, coalesce } from 'ioredis-coalesce';
 import IORedisMock from 'ioredis-mock';
-import { createClient } from 'redis';
+import { createClient, createCluster } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { endWithTest, sleep } from '../helpers/hosts.js';
 import { expectWarnings } from '../helpers/warnings.js';
@@ -73,7 +73,15 @@ describe('a test double for a client', () => {
   });
 
   it.each<[string, () => object]>([
-    ['a client of node-redis', () => createClient()],
+    ['a client', () => createClient()],
+    ['a cluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] })],
+  ])('is none: %s of node-redis, as the error says', (_, make) => {
+    expect(() => coalesce(make())).toThrow(
+      /, got an object that looks like a client of node-redis \(redis\), .*not supported$/,
+    );
+  });
+
+  it.each<[string, () => object]>([
     ['a Map', () => new Map()],
     ['options', () => ({ host: '127.0.0.1' })],
   ])('is none: %s, which is refused', (_, make) => {
