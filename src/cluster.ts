@@ -2,7 +2,7 @@ import type { ClusterNode, ClusterOptions as HostOptions } from 'ioredis';
 import { attach } from './attach/attach.js';
 import { wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
-import { hostClass, keepMockedMethod } from './host/classes.js';
+import { hostClass, keepMockedDuplicate } from './host/classes.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
 import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/types.js';
 import { type CoalesceSetting, resolveSetting, withoutCoalesce } from './options.js';
@@ -57,7 +57,7 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
       (this as Partial<HostClusterOf<M>>).disconnect?.();
       throw error;
     }
-    keepMockedMethod(this, 'duplicate', super.duplicate);
+    keepMockedDuplicate(this, super.duplicate, (copy) => attach(copy, false, true));
   }
 }
 

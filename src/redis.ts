@@ -3,7 +3,7 @@ import { attach } from './attach/attach.js';
 import { Cluster } from './cluster.js';
 import { describe, wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
-import { hostClass, keepMockedMethod } from './host/classes.js';
+import { hostClass, keepMockedDuplicate } from './host/classes.js';
 import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/types.js';
 import {
   type CoalesceSetting,
@@ -81,7 +81,7 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
       (this as Partial<HostRedis<M>>).disconnect?.();
       throw error;
     }
-    keepMockedMethod(this, 'duplicate', super.duplicate);
+    keepMockedDuplicate(this, super.duplicate, (copy) => attach(copy, false, true));
   }
 }
 

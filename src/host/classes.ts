@@ -1,5 +1,6 @@
 import * as ioredis from 'ioredis';
-import { firstMissingMember } from './probe.js';
+import { firstMissingMember, isMock } from './probe.js';
+import type { AnyFunction } from './types.js';
 
 /**
  * A class of ioredis. Host: before 5.1 `Redis` is the module itself, not a named export.
@@ -33,8 +34,18 @@ function isClass(value: unknown): boolean {
   }
 }
 
-/** On an object made by a mock of ioredis, keeps the mock's method that our class overrides. */
-export function keepMockedMethod(client: object, name: string, value: unknown): void {
-  if (firstMissingMember(client) === undefined || Object.hasOwn(client, name)) return;
-  Object.defineProperty(client, name, { value, writable: true, configurable: true });
+/**
+ * On an object made by a mock of ioredis, keeps the mock's method that our class overrides.
+ *
+ * @param onCopy - called with what it returns, unless a mocking library made it: tests ask what that was called with.
+ */
+export function keepMockedDuplicate(client: object, mocked: unknown, onCopy: (copy: object) => void): void {
+  if (firstMissingMember(client) === undefined || Object.hasOwn(client, 'duplicate')) return;
+  function duplicate(this: unknown, ...args: unknown[]): unknown {
+    const copy = (mocked as AnyFunction).apply(this, args);
+    if (typeof copy === 'object' && copy !== null) onCopy(copy);
+    return copy;
+  }
+  const value = typeof mocked !== 'function' || isMock(mocked) ? mocked : duplicate;
+  Object.defineProperty(client, 'duplicate', { value, writable: true, configurable: true });
 }

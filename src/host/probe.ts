@@ -127,7 +127,7 @@ export function isTestDouble(value: object): boolean {
 }
 
 /** Whether a method has the marks of jest and vitest (`_isMockFunction`), sinon, or `node:test` (`mock.calls`). */
-function isMock(method: unknown): boolean {
+export function isMock(method: unknown): boolean {
   if (typeof method !== 'function') return false;
   const { _isMockFunction, isSinonProxy, mock } = method as unknown as Record<string, { calls?: unknown } | true>;
   return _isMockFunction === true || isSinonProxy === true || Array.isArray(Object(mock).calls);

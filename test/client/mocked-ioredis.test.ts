@@ -16,10 +16,14 @@ it('the drop-in class over ioredis-mock answers from memory, with an idle coales
   expect(await redis.get('k')).toBe('v');
   expect(redis.coalescer.enabled).toBe(false);
   expect(redis.coalescer.stats().commands).toBe(0);
+  const copy = redis.duplicate();
+  expect(await copy.get('k')).toBe('v');
+  expect(copy.coalescer.enabled).toBe(false);
 });
 
 it('the drop-in Cluster over ioredis-mock answers from memory, with an idle coalescer', async () => {
   const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }]);
   expect(await cluster.set('c', 'v')).toBe('OK');
   expect(cluster.coalescer.enabled).toBe(false);
+  expect(cluster.duplicate().coalescer.enabled).toBe(false);
 });
