@@ -269,10 +269,8 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
 
   return {
     pipeline(commands, ...rest) {
-      const made = make(this);
-      if (typeof made !== 'object') {
-        return left(this, 'pipeline', made, (parent.pipeline as AnyFunction).call(this, commands, ...rest));
-      }
+      const made = make(this, 'pipeline');
+      if (made === undefined) return (parent.pipeline as AnyFunction).call(this, commands, ...rest);
       if (Array.isArray(commands)) made.addBatch(commands);
       return made;
     },
@@ -280,8 +278,8 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     multi(...args) {
       const [commands, options] = args[1] === undefined && !Array.isArray(args[0]) ? [undefined, args[0]] : args;
       const isPipelined = !options || (options as { pipeline?: unknown }).pipeline !== false;
-      const made = isPipelined ? make(this) : undefined;
-      if (typeof made !== 'object') return left(this, 'multi', made, (parent.multi as AnyFunction).apply(this, args));
+      const made = isPipelined ? make(this, 'multi') : undefined;
+      if (made === undefined) return (parent.multi as AnyFunction).apply(this, args);
       made._transactions = 1;
       made._queue.push(new PipelineEntry(MULTI, [], made[RECORDING]));
       if (Array.isArray(commands)) made.addBatch(commands);
@@ -291,20 +289,13 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     },
   };
 
-  function make(client: unknown): FastPipeline | FallbackReason | undefined {
+  function make(client: unknown, kind: 'pipeline' | 'multi'): FastPipeline | undefined {
     const target = callTargetOf(client);
-    return target && tryMake(client as object, target);
-  }
-
-  /** Counts a pipeline that the host has made, and returns it. */
-  function left(client: unknown, kind: 'pipeline' | 'multi', reason: FallbackReason | undefined, made: unknown) {
-    const target = callTargetOf(client);
-    if (target === undefined || reason === undefined) return made;
-    const count = () => countFallback(target, kind, reason);
-    if (!target.client.options.enableAutoPipelining) count();
-    // Host: it marks an auto-pipeline, whose calls have been counted, once it has made it.
-    else queueMicrotask(() => isAutoPipeline(Object(made)) || count());
-    return made;
+    if (target === undefined) return undefined;
+    const made = tryMake(client as object, target);
+    if (typeof made !== 'string') return made;
+    countFallback(target, kind, made);
+    return undefined;
   }
 
   function tryMake(client: object, target: CallTarget): FastPipeline | FallbackReason {
