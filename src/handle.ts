@@ -13,7 +13,7 @@ export interface Coalescer<Client = unknown> {
    * `stats()` is then all zeros.
    */
   readonly enabled: boolean;
-  /** The options in force, including defaults; frozen. */
+  /** The options as given, including defaults; frozen. */
   readonly options: ResolvedOptions;
   /** A copy of the counters since `coalesce()`; cheap enough to call every second. */
   stats(): CoalescerStats;

@@ -108,11 +108,9 @@ export class InFlightGate {
     batch.flush('capacity');
   }
 
-  /**
-   * Hands the batch the whole backlog, without the limit: the stream or the process ends, or no replies come. Ordering:
-   * the caller has asked `mayWrite`, or else `addHost` would, which may drain within this.
-   */
+  /** Hands the batch the whole backlog, without the limit: the stream or the process ends, or no replies come. */
   drain(batch: Batch): void {
+    // Ordering: the caller has asked `mayWrite`. Otherwise `addHost` would, which may drain within this.
     while (this.#next(batch, Number.POSITIVE_INFINITY, true));
   }
 

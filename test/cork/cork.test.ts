@@ -159,7 +159,7 @@ describe('coalesce()', () => {
     expect(coalesced.coalescer.stats()).toMatchObject({ mode: 'fast', fallbacks: { patched: 0 } });
     expect(coalesced.coalescer.stats().fastCommands).toBeGreaterThan(0);
     coalesced.coalescer.detach();
-    expect(coalesced.coalescer.stats().mode).toBe('fast');
+    expect(coalesced.coalescer.stats().mode).toBe('plain');
     coalesce(client, { fastPath: false });
     expect(coalesced.coalescer.stats()).toMatchObject({ mode: 'cork', commands: 0 });
   });
