@@ -42,7 +42,9 @@ test('the package holds the build, its documents, the dashboard and the alert ru
   const outside = packed.files.filter((path) => !path.startsWith('dist/'));
   const documents = readdirSync(join(ROOT, 'docs')).filter((file) => /\.(md|yml)$|dashboard/.test(file));
   const docs = documents.map((file) => `docs/${file}`);
-  expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', ...docs, 'package.json'].sort());
+  expect(outside.sort()).toEqual(
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', ...docs, 'package.json'].sort(),
+  );
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: object };
   const named = JSON.stringify(exports).match(/(?<=".\/)dist\/[^"]+/g);
   expect(named).toHaveLength(39);
