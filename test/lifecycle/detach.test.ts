@@ -233,7 +233,10 @@ describe('detach() in other states', () => {
     } as typeof write;
     await cold(client, 'ECHO', 'a');
     client.coalescer.detach();
+    const { commands } = client.coalescer.stats();
     expect(await client.echo('b')).toBe('b');
     expect(written).toBe(2);
+    // Our hook below it passes writes on, and counts nothing any more.
+    expect(client.coalescer.stats().commands).toBe(commands);
   });
 });
