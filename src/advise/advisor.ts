@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage, executionAsyncResource } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
-import { NEVER_REFUSED } from '../calls/pending-bound.js';
+import { CONNECTION_COMMANDS } from '../calls/pending-bound.js';
 import { setTimeout } from '../util/clock.js';
 import { Commands } from './commands.js';
 import { counted, linesOf } from './findings.js';
@@ -247,12 +247,12 @@ export function track(call: Call): unknown {
 }
 
 let isSendingUnseen = false;
-/** The arguments of those counted: the host sends commands again when it has connected. */
+/** The arguments of the commands counted: the host sends a command a second time once it has connected. */
 const unseen = new WeakSet<object>();
 
 /** Sends a command without a frame of user code, and counts it once. Commands sent within are part of it. */
 function sendUnseen(advisor: Advisor, { name, commands: [first], given, send }: Call): unknown {
-  if (isSendingUnseen || NEVER_REFUSED.has(name)) return send(given);
+  if (isSendingUnseen || CONNECTION_COMMANDS.has(name)) return send(given);
   isSendingUnseen = true;
   try {
     const result = send(given);

@@ -109,7 +109,7 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
 
   readonly #onConnect = (): void => this.#connected(true);
 
-  /** `removeAllListeners()` of users has removed ours, too: streams have been missed since. */
+  /** Takes over the stream that was missed if user code has removed our listener (`removeAllListeners()`). */
   #listenAgain(): void {
     const { client } = this;
     if (client.status !== 'ready' || client.listeners('connect').includes(this.#onConnect)) return;

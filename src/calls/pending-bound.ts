@@ -8,10 +8,10 @@ import type { HostCommand } from '../host/types.js';
 import type { Stats } from '../stats.js';
 
 /**
- * Commands about the connection itself: the host sends them when it connects, and a client must be able to quit. If
- * MULTI were refused, the commands after it would be executed without a transaction.
+ * Commands about the connection itself, which are never refused: the host sends them when it connects, and a client
+ * must be able to quit. If MULTI were refused, the commands after it would be executed without a transaction.
  */
-export const NEVER_REFUSED: ReadonlySet<string> = new Set(
+export const CONNECTION_COMMANDS: ReadonlySet<string> = new Set(
   (
     'auth hello select client info cluster readonly readwrite asking monitor himport quit reset multi ' +
     'subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe'
@@ -61,7 +61,7 @@ export class PendingBound implements Admission {
    */
   refuses(command: HostCommand, stream: unknown): boolean {
     if (command instanceof Entry || this.accepted.has(command)) return false;
-    const isAsked = stream !== undefined || isScriptCommand(command) || NEVER_REFUSED.has(nameOf(command));
+    const isAsked = stream !== undefined || isScriptCommand(command) || CONNECTION_COMMANDS.has(nameOf(command));
     const refusal = isAsked ? undefined : this.refusalOf(1);
     if (refusal !== undefined) command.reject(refusal);
     else this.#accept(command);

@@ -37,7 +37,7 @@ function isClass(value: unknown): boolean {
 /**
  * On an object made by a mock of ioredis, keeps the mock's method that our class overrides.
  *
- * @param onCopy - called with what it returns, unless a mocking library made it: tests ask what that was called with.
+ * @param onCopy - called with each copy. Not if a mocking library made the method, since tests inspect its calls.
  */
 export function keepMockedDuplicate(client: object, mocked: unknown, onCopy: (copy: object) => void): void {
   if (firstMissingMember(client) === undefined || Object.hasOwn(client, 'duplicate')) return;

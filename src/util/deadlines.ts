@@ -6,7 +6,7 @@ const OPEN_MS = 1;
 const LATE_MS = 2;
 /** The deadline of a settled entry, whose reply may still be to come. */
 export const SETTLED: Timed['deadline'] = { settled: () => {} };
-/** The deadline of an entry that has none, and does not share the one of the entry that it follows. */
+/** Marks an entry without a timeout that follows another one, and does not share its deadline. */
 export const NO_DEADLINE: Timed['deadline'] = { settled: () => {} };
 
 /** An entry that can time out. When it settles, it notifies its deadline, which it replaces by `SETTLED`. */
